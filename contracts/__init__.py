@@ -1,0 +1,1 @@
+"""What every room shares: error types, verdicts, contracts, manifests. Standard library only."""

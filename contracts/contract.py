@@ -1,0 +1,199 @@
+"""The contract of a stage: what an engine takes, gives and emits, and where it comes from.
+
+It travels three ways: whole in the ONNX's `metadata_props` (so that `compile` restates nothing), whole in the manifest,
+and short (under 1024 characters) inside the engine, where a board reads it back.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from contracts.serial import from_json, to_json
+from contracts.verdicts import Measurement, Verdict
+
+METADATA_KEY = "rknn-tts/contract/1"
+"""Key of `metadata_props` under which an exported ONNX carries its contract."""
+
+SHORT_CONTRACT_LIMIT = 1024
+"""Size of the toolkit's `custom_string` in bytes, its terminating zero included (design, Manifest)."""
+
+
+@dataclass(frozen=True)
+class TensorSpec:
+    """Name, static shape and dtype ("float32", "int64", ...) of an input or output."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str = "float32"
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where the weights come from.
+
+    Attributes:
+        name: file name, or package and version.
+        sha256: digest of the checkpoint file (hex); of the seed's description for `random`.
+        kind: "checkpoint" (a file the user gave), "package" (a PyPI package) or "random" (seeded stand-in).
+    """
+
+    name: str
+    sha256: str
+    kind: str
+
+
+@dataclass(frozen=True)
+class Window:
+    """Geometry of a fixed window over latent frames.
+
+    Attributes:
+        frames: the compiled width W in latent frames.
+        emitted: frames an interior window emits; `left + emitted + right == frames`.
+        left: context frames before them.
+        right: context frames after them.
+        hop: samples per latent frame.
+        sample_rate: samples per second; None where the checkpoint does not state it.
+    """
+
+    frames: int
+    emitted: int
+    left: int
+    right: int
+    hop: int
+    sample_rate: int | None
+
+    def __post_init__(self) -> None:
+        if min(self.frames, self.emitted, self.hop) < 1 or min(self.left, self.right) < 0:
+            raise ValueError(f"a window needs positive sizes, not {self}")
+        if self.left + self.emitted + self.right != self.frames:
+            raise ValueError(f"left + emitted + right must be the window's {self.frames} frames: {self}")
+
+
+@dataclass(frozen=True)
+class CacheSlice:
+    """One tensor of a flat state cache: its name, offset in elements and shape."""
+
+    name: str
+    offset: int
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Cache:
+    """Layout of the flat fp32 cache of a stateful stage; `numel` elements in all."""
+
+    numel: int
+    layout: tuple[CacheSlice, ...]
+
+
+@dataclass(frozen=True)
+class PassRecord:
+    """What one surgery pass did to this graph.
+
+    Attributes:
+        name: the pass.
+        hits: how many places it rewrote.
+        exact: its declaration: True for exact algebra, False for a bounded approximation.
+        snr_db: the graph's outputs after the pass against before it, in onnxruntime fp32 (dB); inf where
+            bit-identical, None where the pass changes by design what is computed (another gate judges it then).
+    """
+
+    name: str
+    hits: int
+    exact: bool
+    snr_db: float | None = None
+
+
+@dataclass(frozen=True)
+class HostHalf:
+    """The ONNX of what stays outside the engine: its file name and digest."""
+
+    file: str
+    sha256: str
+
+
+@dataclass(frozen=True)
+class Contract:
+    """Everything a graph needs to say about itself to be compiled, checked and run.
+
+    Attributes:
+        family: the family, None for a foreign ONNX.
+        stage: the stage, None for a foreign ONNX.
+        source: where the weights come from.
+        inputs: the engine's inputs in order.
+        outputs: the engine's outputs in order.
+        window: geometry, where the stage has one.
+        cache: state layout, where the stage has one.
+        thresholds: a gate's name to its bound, for the gates that `compile` still owes (`simulator`, in dB).
+        passes: what surgery did, in order.
+        verdicts: what the export proved.
+        measurements: what the export measured.
+        host: the host half, where there is one.
+    """
+
+    family: str | None
+    stage: str | None
+    source: Source
+    inputs: tuple[TensorSpec, ...]
+    outputs: tuple[TensorSpec, ...]
+    window: Window | None = None
+    cache: Cache | None = None
+    thresholds: dict[str, float] = field(default_factory=dict)
+    passes: tuple[PassRecord, ...] = ()
+    verdicts: tuple[Verdict, ...] = ()
+    measurements: tuple[Measurement, ...] = ()
+    host: HostHalf | None = None
+
+
+def contract_to_metadata(contract: Contract) -> dict[str, str]:
+    """The `metadata_props` entry that carries `contract`."""
+    return {METADATA_KEY: json.dumps(to_json(contract), sort_keys=True, separators=(",", ":"))}
+
+
+def contract_from_metadata(metadata: Mapping[str, str]) -> Contract | None:
+    """The contract that an exported ONNX carries; None where it carries none.
+
+    Raises:
+        ValueError: the entry is there and is no contract; the message says what is wrong with it.
+    """
+    text = metadata.get(METADATA_KEY)
+    if text is None:
+        return None
+    try:
+        return from_json(Contract, json.loads(text), "contract")
+    except json.JSONDecodeError as error:
+        raise ValueError(f"the metadata entry {METADATA_KEY} is not JSON: {error}") from error
+
+
+def short_contract(contract: Contract, target: str, toolkit: str) -> str:
+    """The contract in under 1024 bytes of ASCII JSON, for the inside of an engine (toolkit: `custom_string`).
+
+    Keys: family, stage, target, toolkit, source (first 16 hex digits of the digest), in and out ([name, shape,
+    dtype]), window ([frames, emitted, left, right, hop, sample_rate]), cache (numel). Long lists of tensors are
+    replaced by their digest-free count, so that the text always fits.
+    """
+
+    def tensors(specs: tuple[TensorSpec, ...]) -> list[list[object]]:
+        return [[spec.name, list(spec.shape), spec.dtype] for spec in specs]
+
+    window = contract.window
+    data: dict[str, object] = {
+        "schema": METADATA_KEY,
+        "family": contract.family,
+        "stage": contract.stage,
+        "target": target,
+        "toolkit": toolkit,
+        "source": contract.source.sha256[:16],
+        "in": tensors(contract.inputs),
+        "out": tensors(contract.outputs),
+        "window": window
+        and [window.frames, window.emitted, window.left, window.right, window.hop, window.sample_rate],
+        "cache": contract.cache and contract.cache.numel,
+    }
+    text = json.dumps(data, separators=(",", ":"))
+    if len(text) >= SHORT_CONTRACT_LIMIT:
+        data["in"], data["out"] = len(contract.inputs), len(contract.outputs)
+        text = json.dumps(data, separators=(",", ":"))
+    return text
