@@ -53,6 +53,8 @@ def from_json(kind: type[T], data: object, where: str = "") -> T:
 
 
 def _read(kind: Any, data: object, where: str) -> object:
+    if kind == Json:
+        return data
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin in (types.UnionType, typing.Union):
         return _read_union(arguments, data, where)
