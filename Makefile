@@ -1,0 +1,85 @@
+# Every command of rknn-tts, with its options as upper-case variables: `make engine FAMILY=piper TARGET=rk3588`.
+# The commands themselves, their options and what they check live in Python (rknn_tts/request.py); make only hands the
+# variables over, as they were written, and never through a shell's or make's own expansion.
+
+.DEFAULT_GOAL := help
+SHELL := /bin/sh
+MAKEFLAGS += --no-builtin-rules --no-print-directory
+.SUFFIXES:
+
+# The names given on the command line (`NAME=` each), so that Python can refuse one that it does not know.
+command_line := $(foreach name,$(.VARIABLES),$(if $(findstring command line,$(origin $(name))),$(name)))
+export RKNN_TTS_MAKE_OVERRIDES := $(patsubst %,%=,$(filter-out PYTHON UV UPGRADE SHELL -%,$(command_line)))
+
+# `$(value ...)` is the text as it was given: a `$` in a file's name survives.
+$(foreach name,$(command_line),$(eval override $(name) := $$(value $(name)))$(eval export $(name)))
+
+ENVIRONMENT := ./environments/run
+TOOLS := .venv/bin/python -m
+# What is checked: the folders of the design that hold Python.
+PACKAGES := $(foreach folder,contracts rknn_tts converters models surgery gates logs cost engine environments runtime \
+    tests,$(if $(wildcard $(folder)),$(folder)))
+
+.PHONY: engine export compile inspect families doctor clean distclean setup setup-dev check test bench locks help
+
+## Commands
+
+engine: ## compile a family's stage: FAMILY=piper TARGET=rk3588
+	@./rknn-tts from-make engine
+
+export: ## write the NPU-ready ONNX with its contract inside: FAMILY=piper
+	@./rknn-tts from-make export
+
+compile: ## compile an exported or foreign ONNX: MODEL=file.onnx TARGET=rk3588
+	@./rknn-tts from-make compile
+
+inspect: ## what an engine, a manifest or an ONNX holds: MODEL=file
+	@./rknn-tts from-make inspect
+
+families: ## the families and stages that can be compiled
+	@./rknn-tts from-make families
+
+doctor: ## what was found on this machine, and what to do about it
+	@./rknn-tts from-make doctor
+
+## Environments
+
+setup: ## set up what `make engine` needs, so that it needs no network later (TOOLKIT=2.3.2)
+	@$(ENVIRONMENT) toolchain rknn$(if $(TOOLKIT),-$(TOOLKIT))
+	@echo "ready: run ./rknn-tts --help, or make engine FAMILY=piper TARGET=rk3588"
+
+setup-dev:
+	@$(ENVIRONMENT) toolchain+dev
+
+locks: ## write requirements/*.txt again from the .in files (maintainers; needs uv; UPGRADE=1 for newer versions)
+	@requirements/relock
+
+## Development
+
+check: setup-dev ## lint, format and types
+	$(TOOLS) ruff check .
+	$(TOOLS) ruff format --check .
+	$(TOOLS) mypy $(PACKAGES)
+
+test: check ## make check, then the tests; what continuous integration runs
+	$(TOOLS) pytest
+
+bench: setup-dev ## the benchmarks: time over a bare conversion script, repeated command, peak memory
+	$(TOOLS) pytest tests/bench --override-ini "python_files=bench_*.py" --no-header -s
+
+## Cleaning
+
+clean: ## remove the caches of finished steps, and the logs of builds
+	@./rknn-tts from-make clean
+
+distclean: ## remove the environments too (engines/ stays)
+	rm -rf .venv .venv-* .venv.lock .mypy_cache .pytest_cache .ruff_cache .hypothesis build-logs
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+help: ## this list
+	@awk -F ':.*## ' '/^## /{print "\n" substr($$0, 4)} /^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' Makefile
+	@echo
+	@echo "Options: FAMILY TARGET STAGE CHECKPOINT WINDOW CONTEXT TOOLKIT OUT MODEL JUNIT ACCEPT_REGTASK;"
+	@echo "FORCE=1 DECODER_MASK=1 JSON=1. PYTHON=python3.12 picks the Python of the environments."
+	@echo "make ends with status 2 whenever a command fails; the command's own status (1: a gate or the build failed,"
+	@echo "2: refused before it started) is in make's last line. A job that needs it runs ./rknn-tts itself."

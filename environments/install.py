@@ -1,0 +1,96 @@
+"""Makes an environment, or adds an extra to one: `venv`, then pip with one lock after the other."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import BinaryIO, Dict, List, Mapping
+
+from environments import failure
+from environments.launcher import connect_project
+from environments.locks import Lock, Wanted
+from environments.stamp import UNFINISHED, read_stamp, write_stamp
+from environments.trouble import Trouble
+
+# Settings of pip that would install elsewhere, or other packages, than the lock says.
+_NOT_FOR_US = (
+    "PIP_TARGET", "PIP_PREFIX", "PIP_ROOT", "PIP_USER", "PIP_REQUIREMENT", "PIP_CONSTRAINT", "PIP_EDITABLE",
+    "PIP_DRY_RUN", "PIP_PYTHON", "PIP_LOG",
+)  # fmt: skip
+
+
+def make(root: Path, wanted: Wanted, python: str, descriptor: int) -> None:
+    """Makes the environment from nothing; `python` is the interpreter that it is based on."""
+    empty(wanted.folder)
+    (wanted.folder / UNFINISHED).write_bytes(b"")
+    with _log(root, wanted).open("wb") as log:
+        _run([python, "-I", "-m", "venv", str(wanted.folder)], log, descriptor)
+        for lock in wanted.locks:
+            _install(wanted, lock, log, descriptor)
+    if wanted.is_toolchain:
+        connect_project(root, wanted.folder)
+    write_stamp(wanted.folder, python, [(lock.name, lock.digest) for lock in wanted.locks])
+
+
+def add(root: Path, wanted: Wanted, descriptor: int) -> None:
+    """Adds the extras that a finished environment does not have yet."""
+    stamp = read_stamp(wanted.folder)
+    if stamp is None:
+        raise Trouble("{} changed while it was being set up: run this again".format(wanted.folder))
+    held = [name for name, _ in stamp.locks]
+    missing = [lock for lock in wanted.locks if lock.name not in held]
+    (wanted.folder / UNFINISHED).write_bytes(b"")
+    with _log(root, wanted).open("wb") as log:
+        for lock in missing:
+            _install(wanted, lock, log, descriptor)
+    write_stamp(wanted.folder, stamp.python, list(stamp.locks) + [(lock.name, lock.digest) for lock in missing])
+
+
+def empty(folder: Path) -> None:
+    """Makes the folder, or takes all out of it (it may be a link to a larger disk, which stays)."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for child in folder.iterdir():
+        if child.is_dir() and not child.is_symlink():
+            shutil.rmtree(str(child))
+        else:
+            child.unlink()
+
+
+def pip_environment(environ: Mapping[str, str]) -> Dict[str, str]:
+    """The variables for pip: the user's own, but for those that would install something or somewhere else."""
+    return {name: value for name, value in environ.items() if name not in _NOT_FOR_US}
+
+
+def pip_command(python: Path, lock: Lock) -> List[str]:
+    """Exactly what the lock says: no dependencies of its own choice, nothing built from source, hashes checked."""
+    command = [str(python), "-I", "-m", "pip", "install", "--no-input", "--disable-pip-version-check", "--no-user"]
+    command += ["--progress-bar", "off", "--no-deps", "--only-binary", ":all:"]
+    command += ["--require-hashes"] if lock.hashed else []
+    return command + ["-r", str(lock.path)]
+
+
+def _install(wanted: Wanted, lock: Lock, log: BinaryIO, descriptor: int) -> None:
+    _run(pip_command(wanted.python, lock), log, descriptor)
+
+
+def _log(root: Path, wanted: Wanted) -> Path:
+    folder = root / "build-logs"
+    folder.mkdir(exist_ok=True)
+    return folder / "setup-{}.log".format(wanted.locks[0].name)
+
+
+def _run(command: List[str], log: BinaryIO, descriptor: int) -> None:
+    log.write(os.fsencode("$ {}\n".format(" ".join(command))))
+    log.flush()
+    start = log.tell()
+    status = subprocess.call(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=log,
+        stderr=subprocess.STDOUT,
+        env=pip_environment(os.environ),
+        pass_fds=(descriptor,),
+    )
+    if status != 0:
+        output = Path(log.name).read_bytes()[start:].decode("utf-8", "replace")
+        raise Trouble(failure.explain(output, status, Path(log.name)))

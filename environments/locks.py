@@ -1,0 +1,114 @@
+"""The locks in requirements/, and what the name of an environment asks for.
+
+A name is a base and extras: `toolchain`, `toolchain+dev`, `rknn-2.3.2`. Each part is one lock file,
+`requirements/PART.txt`; each base is one folder, `.venv` for the toolchain and `.venv-BASE` for a toolkit.
+"""
+
+import hashlib
+import re
+from pathlib import Path
+from typing import List, NamedTuple, Tuple
+
+from environments.trouble import Trouble
+
+TOOLCHAIN = "toolchain"
+TOOLKIT_PREFIX = "rknn-"
+DEFAULT_TOOLKIT = "2.3.2"
+
+_SIZE = re.compile(r"^# Size: (\d+) MB$", re.MULTILINE)
+
+
+class Lock(NamedTuple):
+    """One lock file: what it is called, what it holds, and about how much room it takes installed."""
+
+    name: str
+    path: Path
+    digest: str
+    megabytes: int
+    hashed: bool
+
+
+class Wanted(NamedTuple):
+    """What a name asks for: these locks, installed in this folder."""
+
+    name: str
+    folder: Path
+    locks: Tuple[Lock, ...]
+
+    @property
+    def python(self) -> Path:
+        """The environment's interpreter, there or not."""
+        return self.folder / "bin" / "python"
+
+    @property
+    def is_toolchain(self) -> bool:
+        """Whether the project itself runs in it."""
+        return self.locks[0].name == TOOLCHAIN
+
+
+def toolkit_versions(root: Path) -> List[str]:
+    """The toolkit versions that have a lock."""
+    stems = (path.stem for path in (root / "requirements").glob(TOOLKIT_PREFIX + "*.txt"))
+    versions = (stem[len(TOOLKIT_PREFIX) :] for stem in stems)
+    return sorted(version for version in versions if version[:1].isdigit())
+
+
+def extras(root: Path) -> List[str]:
+    """The locks that are added to an environment rather than make one."""
+    stems = (path.stem for path in (root / "requirements").glob("*.txt"))
+    return sorted(stem for stem in stems if stem != TOOLCHAIN and not stem.startswith(TOOLKIT_PREFIX))
+
+
+def read_lock(root: Path, name: str) -> Lock:
+    """The lock of that name, which is known to exist."""
+    path = root / "requirements" / (name + ".txt")
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise Trouble(
+            "{}: this lock cannot be read ({}): the checkout is incomplete, restore it with "
+            "`git checkout -- requirements`".format(path, error.strerror)
+        ) from error
+    text = content.decode("utf-8", "replace")
+    size = _SIZE.search(text)
+    return Lock(
+        name=name,
+        path=path,
+        digest=hashlib.sha256(content).hexdigest(),
+        megabytes=int(size.group(1)) if size else 0,
+        hashed="--hash=" in text,
+    )
+
+
+def parse_name(root: Path, name: str) -> Wanted:
+    """What `toolchain+dev`, `rknn-2.3.2` or `rknn` (the default toolkit) asks for."""
+    base, *added = name.split("+")
+    if base == TOOLKIT_PREFIX.rstrip("-"):
+        base = TOOLKIT_PREFIX + DEFAULT_TOOLKIT
+    _check_base(root, base)
+    for extra in added:
+        if extra not in extras(root):
+            raise Trouble(
+                "'{}' asks for '{}', and requirements/ has no such extra: there is {}".format(
+                    name, extra, _listed(extras(root))
+                )
+            )
+    folder = root / (".venv" if base == TOOLCHAIN else ".venv-" + base)
+    return Wanted(name, folder, tuple(read_lock(root, part) for part in [base] + added))
+
+
+def _check_base(root: Path, base: str) -> None:
+    versions = toolkit_versions(root)
+    if base == TOOLCHAIN or (base.startswith(TOOLKIT_PREFIX) and base[len(TOOLKIT_PREFIX) :] in versions):
+        return
+    if base.startswith(TOOLKIT_PREFIX):
+        raise Trouble(
+            "there is no lock for rknn-toolkit2 {}: requirements/ has {}. Use one of these, or add a lock "
+            "(requirements/README.md)".format(base[len(TOOLKIT_PREFIX) :] or "''", _listed(versions))
+        )
+    bases = [TOOLCHAIN] + [TOOLKIT_PREFIX + version for version in versions]
+    raise Trouble("there is no environment named '{}': there is {}".format(base, _listed(bases)))
+
+
+def _listed(names: List[str]) -> str:
+    return ", ".join(names) if names else "none"

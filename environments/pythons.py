@@ -1,0 +1,159 @@
+"""Finds the Pythons of this machine, and the one to use.
+
+A name on PATH is no proof: version managers put stand-ins there that fail when run, and Debian's Python comes without
+`ensurepip`. So each is run and asked.
+"""
+
+import os
+import subprocess
+from typing import Dict, Iterator, List, Mapping, NamedTuple, Optional, Tuple
+
+from environments.trouble import Trouble
+
+NAMES = ("python3.11", "python3.12", "python3.10", "python3", "python")
+OLDEST, NEWEST = (3, 10), (3, 12)
+NEEDED = "CPython 3.10, 3.11 or 3.12"
+
+_SECONDS = 30
+# Runs on any Python since 2.7; one fact a line. The modules are what `venv`, pip and numpy need of an interpreter.
+_QUESTION = """
+import os, platform, sys
+print(os.path.realpath(getattr(sys, "_base_executable", None) or sys.executable))
+print("%d.%d.%d" % sys.version_info[:3])
+print(platform.python_implementation())
+print(64 if sys.maxsize > 2 ** 32 else 32)
+missing = []
+for name in ("venv", "ensurepip", "ssl", "zlib", "ctypes"):
+    try:
+        __import__(name)
+    except ImportError:
+        missing.append(name)
+print(" ".join(missing))
+"""
+
+
+class Python(NamedTuple):
+    """An interpreter that was asked. `problem` is empty when it can be used."""
+
+    command: str
+    executable: str = ""
+    version: str = ""
+    problem: str = ""
+    missing: Tuple[str, ...] = ()
+
+    @property
+    def usable(self) -> bool:
+        """Whether an environment can be made with it."""
+        return not self.problem
+
+
+def ask(command: str, environ: Optional[Mapping[str, str]] = None) -> Python:
+    """Runs an interpreter and says what it is."""
+    try:
+        answer = subprocess.run(
+            [command, "-c", _QUESTION],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            timeout=_SECONDS,
+            env=_clean(environ),
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return Python(command, problem="does not run ({})".format(getattr(error, "strerror", None) or "no answer"))
+    lines = answer.stdout.decode("utf-8", "surrogateescape").split("\n")
+    if answer.returncode != 0 or len(lines) < 5:
+        said = answer.stderr.decode("utf-8", "replace").strip().split("\n")[0]
+        return Python(command, problem="does not run ({})".format(said or "status %d" % answer.returncode))
+    executable, version, implementation, bits, missing = lines[:5]
+    return Python(
+        command, executable, version, _problem(version, implementation, bits, missing), tuple(missing.split())
+    )
+
+
+def _problem(version: str, implementation: str, bits: str, missing: str) -> str:
+    number = tuple(int(part) for part in version.split("."))
+    if implementation != "CPython" or not OLDEST <= number[:2] <= NEWEST:
+        return "is {} {}".format(implementation, version)
+    if bits != "64":
+        return "is a 32-bit build of CPython {}".format(version)
+    if missing:
+        return "is CPython {} without {}".format(version, " and ".join(missing.split()))
+    return ""
+
+
+def _clean(environ: Optional[Mapping[str, str]]) -> Dict[str, str]:
+    # A PYTHONHOME or PYTHONPATH meant for another Python breaks this one. (-I would do, but not for Python 2.)
+    source = os.environ if environ is None else environ
+    return {name: value for name, value in source.items() if name not in ("PYTHONHOME", "PYTHONPATH")}
+
+
+def commands(environ: Mapping[str, str]) -> Iterator[str]:
+    """Every candidate on PATH, best first."""
+    folders = [folder for folder in environ.get("PATH", os.defpath).split(os.pathsep) if folder]
+    for name in NAMES:
+        for folder in folders:
+            path = os.path.join(folder, name)
+            if os.path.isfile(path) and os.access(path, os.X_OK):
+                yield path
+
+
+def survey(environ: Mapping[str, str]) -> List[Python]:
+    """Every Python on PATH, asked, each executable once."""
+    found = []  # type: List[Python]
+    for command in commands(environ):
+        python = ask(command, environ)
+        if not python.executable or all(python.executable != other.executable for other in found):
+            found.append(python)
+    return found
+
+
+def named(environ: Mapping[str, str]) -> Optional[Python]:
+    """The Python that the variable PYTHON names, asked; None where it names none."""
+    value = environ.get("PYTHON", "")
+    if not value:
+        return None
+    python = ask(os.path.expanduser(value), environ)
+    if not python.usable:
+        raise Trouble(
+            "PYTHON={} cannot be used: it {}. rknn-tts needs {}: name one, or unset PYTHON".format(
+                value, python.problem, NEEDED
+            )
+        )
+    return python
+
+
+def choose(environ: Mapping[str, str]) -> Python:
+    """The Python to make an environment with: the one that PYTHON names, else the first on PATH that can."""
+    python = named(environ)
+    if python is not None:
+        return python
+    refused = []
+    for command in commands(environ):
+        python = ask(command, environ)
+        if python.usable:
+            return python
+        refused.append(python)
+    raise Trouble(explain(refused))
+
+
+def explain(refused: List[Python]) -> str:
+    """Why none of these can be used, and what to do, in one sentence."""
+    for python in refused:
+        if python.missing and "without" in python.problem:
+            short = ".".join(python.version.split(".")[:2])
+            return (
+                "{} {}, so it cannot make an environment: install what is missing (on Debian and Ubuntu: "
+                "apt-get install python{}-venv), or name another Python with PYTHON=/path/to/python".format(
+                    python.command, python.problem, short
+                )
+            )
+    seen = []  # type: List[str]
+    for python in refused:
+        text = "{} {}".format(os.path.basename(python.command), python.problem)
+        if python.version and text not in seen:
+            seen.append(text)
+    found = "of those on PATH, " + ", ".join(seen) if seen else "no Python was found on PATH that runs"
+    return (
+        "rknn-tts needs {} (rknn-toolkit2 has wheels for no newer one), and {}: install one of the three "
+        "(python3.11 is best tested), or name it with PYTHON=/path/to/python3.11".format(NEEDED, found)
+    )

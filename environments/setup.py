@@ -1,0 +1,80 @@
+"""Brings an environment to the state that its locks describe, doing only what is missing."""
+
+import os
+import sys
+import time
+from pathlib import Path
+
+from environments import install
+from environments.exclusive import only_one
+from environments.host import check_space, check_system
+from environments.locks import Wanted, parse_name
+from environments.pythons import choose, named
+from environments.stamp import State, judge, read_stamp, with_present_extras
+from environments.trouble import Trouble
+
+
+def say(line: str) -> None:
+    """A line of progress. On stderr: stdout is for what a script reads."""
+    sys.stderr.write("rknn-tts: {}\n".format(line))
+    sys.stderr.flush()
+
+
+def ensure(root: Path, name: str) -> Path:
+    """The python of the environment of that name, which is set up first when it is not what the locks say."""
+    root = Path(os.path.realpath(str(root)))
+    wanted = parse_name(root, name)
+    if _state(wanted).kind != "ready":
+        check_system()
+        try:
+            with only_one(root / (wanted.folder.name + ".lock"), say) as descriptor:
+                _bring_up(root, wanted, descriptor)
+        except OSError as error:
+            raise Trouble(
+                "setting up {} failed: {}: {}. Remedy that and run this again".format(
+                    wanted.folder, error.filename or "", error.strerror
+                )
+            ) from error
+    return wanted.python
+
+
+def _state(wanted: Wanted) -> State:
+    state = judge(wanted)
+    if state.kind in ("ready", "lacking"):
+        stamp, asked = read_stamp(wanted.folder), named(os.environ)
+        if stamp and asked and asked.executable != stamp.python:
+            return State("stale", "PYTHON asks for {}".format(asked.executable))
+    return state
+
+
+def _bring_up(root: Path, wanted: Wanted, descriptor: int) -> None:
+    # Once more, now that nobody else changes it: the process that was waited for may have done the work.
+    state = _state(wanted)
+    if state.kind == "ready":
+        return
+    if state.kind == "foreign":
+        raise Trouble(
+            "{} exists and was not made by rknn-tts, so it is left as it is: move it away (or remove it) and run "
+            "this again".format(wanted.folder)
+        )
+    started = time.monotonic()
+    folder = wanted.folder.name
+    if state.kind == "lacking":
+        check_space(root, _megabytes(wanted) // 2)
+        say("adding to {}: {}...".format(folder, state.reason))
+        install.add(root, wanted, descriptor)
+    else:
+        wanted = with_present_extras(wanted, root)
+        python = choose(os.environ)
+        if state.kind == "absent":
+            check_space(root, _megabytes(wanted))
+        why = (
+            "again, because {}".format(state.reason) if state.reason else "about {} MB, once".format(_megabytes(wanted))
+        )
+        say("setting up {} with Python {} ({})...".format(folder, python.version, why))
+        install.make(root, wanted, python.executable, descriptor)
+    say("{} is ready ({:.0f} s)".format(folder, time.monotonic() - started))
+
+
+def _megabytes(wanted: Wanted) -> int:
+    return sum(lock.megabytes for lock in wanted.locks)
