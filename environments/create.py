@@ -25,7 +25,7 @@ def main(arguments: Optional[List[str]] = None) -> int:
         for name in options.names:
             python = ensure(ROOT, name)
             if options.print_python:
-                sys.stdout.write("{}\n".format(python))
+                sys.stdout.write(f"{python}\n")
     except Trouble as trouble:
         say(str(trouble))
         return 2

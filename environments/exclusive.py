@@ -21,8 +21,8 @@ def only_one(lock_file: Path, say: Callable[[str], None]) -> Iterator[int]:
         descriptor = os.open(str(lock_file), os.O_RDWR | os.O_CREAT, 0o644)
     except OSError as error:
         raise Trouble(
-            "{} cannot be written ({}): rknn-tts sets up its environments inside its checkout, so put that in a "
-            "folder that you may write".format(lock_file, error.strerror)
+            f"{lock_file} cannot be written ({error.strerror}): rknn-tts sets up its environments inside its "
+            "checkout, so put that in a folder that you may write"
         ) from error
     try:
         _acquire(descriptor, lock_file, say)
@@ -39,7 +39,7 @@ def _acquire(descriptor: int, lock_file: Path, say: Callable[[str], None]) -> No
         return
     except OSError as error:
         if error.errno not in (errno.EAGAIN, errno.EACCES):
-            raise Trouble("{} cannot be locked ({})".format(lock_file, error.strerror)) from error
+            raise Trouble(f"{lock_file} cannot be locked ({error.strerror})") from error
     holder = os.pread(descriptor, 32, 0).decode("ascii", "replace")
     say("waiting for another set-up of the same environment to end (process {})...".format(holder or "unknown"))
     fcntl.flock(descriptor, fcntl.LOCK_EX)

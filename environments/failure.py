@@ -48,7 +48,7 @@ _LAST_LINES = 40
 
 def explain(output: str, status: int, log: Path) -> str:
     """What went wrong, what to do, and where pip's own words are."""
-    return "{}. The whole output of pip is in {}".format(_cause(output, status), log)
+    return f"{_cause(output, status)}. The whole output of pip is in {log}"
 
 
 def _cause(output: str, status: int) -> str:
@@ -59,8 +59,8 @@ def _cause(output: str, status: int) -> str:
             if re.search(cause.pattern, text):
                 return cause.sentence
     if status < 0:
-        return "pip was ended by signal {} (out of memory?): run this again".format(-status)
-    return "pip failed ({})".format(_last_error(tuple(lines)))
+        return f"pip was ended by signal {-status} (out of memory?): run this again"
+    return f"pip failed ({_last_error(tuple(lines))})"
 
 
 def _last_error(lines: Tuple[str, ...]) -> str:

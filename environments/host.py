@@ -17,8 +17,8 @@ def system_problem(system: str, machine: str, libc: str) -> str:
     if system != "linux" or machine.lower() not in ("x86_64", "amd64"):
         return (
             "rknn-tts builds engines on Linux x86-64 alone (rknn-toolkit2 has wheels for nothing else), and this is "
-            "{} {}: run it on such a machine, or in a virtual machine or container of that kind. A board itself "
-            "needs only runtime/".format(system, machine)
+            f"{system} {machine}: run it on such a machine, or in a virtual machine or container of that kind. A "
+            "board itself needs only runtime/"
         )
     if not libc.startswith("glibc"):
         return (
@@ -51,6 +51,6 @@ def check_space(folder: Path, megabytes: int) -> None:
     needed = megabytes + _SPARE_MEGABYTES
     if megabytes and free < needed:
         raise Trouble(
-            "the disk is too full: setting up takes about {} MB in {}, and {} MB are free. Make room, or move the "
-            "checkout".format(needed, folder, free)
+            f"the disk is too full: setting up takes about {needed} MB in {folder}, and {free} MB are free. Make "
+            "room, or move the checkout"
         )

@@ -19,10 +19,12 @@ _NOT_FOR_US = (
 )  # fmt: skip
 
 
+_INSTALLING = b"Installing collected packages"
+
+
 def make(root: Path, wanted: Wanted, python: str, descriptor: int) -> None:
     """Makes the environment from nothing; `python` is the interpreter that it is based on."""
-    empty(wanted.folder)
-    (wanted.folder / UNFINISHED).write_bytes(b"")
+    start_afresh(wanted.folder)
     with _log(root, wanted).open("wb") as log:
         _run([python, "-I", "-m", "venv", str(wanted.folder)], log, descriptor)
         for lock in wanted.locks:
@@ -36,20 +38,36 @@ def add(root: Path, wanted: Wanted, descriptor: int) -> None:
     """Adds the extras that a finished environment does not have yet."""
     stamp = read_stamp(wanted.folder)
     if stamp is None:
-        raise Trouble("{} changed while it was being set up: run this again".format(wanted.folder))
+        raise Trouble(f"{wanted.folder} changed while it was being set up: run this again")
     held = [name for name, _ in stamp.locks]
     missing = [lock for lock in wanted.locks if lock.name not in held]
-    (wanted.folder / UNFINISHED).write_bytes(b"")
-    with _log(root, wanted).open("wb") as log:
-        for lock in missing:
-            _install(wanted, lock, log, descriptor)
+    marker = wanted.folder / UNFINISHED
+    marker.write_bytes(b"")
+    log_path = _log(root, wanted)
+    try:
+        with log_path.open("wb") as log:
+            for lock in missing:
+                _install(wanted, lock, log, descriptor)
+    except Trouble:
+        # pip downloads everything before it touches the environment: without a network that stays what it was.
+        if _INSTALLING not in log_path.read_bytes():
+            marker.unlink()
+        raise
     write_stamp(wanted.folder, stamp.python, list(stamp.locks) + [(lock.name, lock.digest) for lock in missing])
 
 
-def empty(folder: Path) -> None:
-    """Makes the folder, or takes all out of it (it may be a link to a larger disk, which stays)."""
+def start_afresh(folder: Path) -> None:
+    """Makes the folder, or takes all out of it (it may be a link to a larger disk, which stays).
+
+    The mark of an unfinished set-up is there before anything goes, so that an interruption leaves no folder that
+    looks like somebody else's.
+    """
     folder.mkdir(parents=True, exist_ok=True)
+    marker = folder / UNFINISHED
+    marker.write_bytes(b"")
     for child in folder.iterdir():
+        if child == marker:
+            continue
         if child.is_dir() and not child.is_symlink():
             shutil.rmtree(str(child))
         else:
@@ -66,7 +84,7 @@ def pip_command(python: Path, lock: Lock) -> List[str]:
     command = [str(python), "-I", "-m", "pip", "install", "--no-input", "--disable-pip-version-check", "--no-user"]
     command += ["--progress-bar", "off", "--no-deps", "--only-binary", ":all:"]
     command += ["--require-hashes"] if lock.hashed else []
-    return command + ["-r", str(lock.path)]
+    return [*command, "-r", str(lock.path)]
 
 
 def _install(wanted: Wanted, lock: Lock, log: BinaryIO, descriptor: int) -> None:
@@ -76,7 +94,7 @@ def _install(wanted: Wanted, lock: Lock, log: BinaryIO, descriptor: int) -> None
 def _log(root: Path, wanted: Wanted) -> Path:
     folder = root / "build-logs"
     folder.mkdir(exist_ok=True)
-    return folder / "setup-{}.log".format(wanted.locks[0].name)
+    return folder / f"setup-{wanted.locks[0].name}.log"
 
 
 def _run(command: List[str], log: BinaryIO, descriptor: int) -> None:

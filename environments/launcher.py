@@ -24,7 +24,7 @@ def connect_project(root: Path, folder: Path) -> None:
     """Puts the checkout on the environment's path, and `rknn-tts` in its bin."""
     sites = sorted(folder.glob("lib/python3.*/site-packages"))
     if len(sites) != 1:
-        raise Trouble("{} has no site-packages folder: remove it and run this again".format(folder))
+        raise Trouble(f"{folder} has no site-packages folder: remove it and run this again")
     (sites[0] / "rknn-tts.pth").write_bytes(os.fsencode("{}\n{}\n".format(root, root / "runtime")))
     script = folder / "bin" / "rknn-tts"
     quoted = str(folder / "bin" / "python").replace("'", "'\\''")

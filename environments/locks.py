@@ -66,8 +66,8 @@ def read_lock(root: Path, name: str) -> Lock:
         content = path.read_bytes()
     except OSError as error:
         raise Trouble(
-            "{}: this lock cannot be read ({}): the checkout is incomplete, restore it with "
-            "`git checkout -- requirements`".format(path, error.strerror)
+            f"{path}: this lock cannot be read ({error.strerror}): the checkout is incomplete, restore it with "
+            "`git checkout -- requirements`"
         ) from error
     text = content.decode("utf-8", "replace")
     size = _SIZE.search(text)
@@ -89,12 +89,10 @@ def parse_name(root: Path, name: str) -> Wanted:
     for extra in added:
         if extra not in extras(root):
             raise Trouble(
-                "'{}' asks for '{}', and requirements/ has no such extra: there is {}".format(
-                    name, extra, _listed(extras(root))
-                )
+                f"'{name}' asks for '{extra}', and requirements/ has no such extra: there is {_listed(extras(root))}"
             )
     folder = root / (".venv" if base == TOOLCHAIN else ".venv-" + base)
-    return Wanted(name, folder, tuple(read_lock(root, part) for part in [base] + added))
+    return Wanted(name, folder, tuple(read_lock(root, part) for part in [base, *added]))
 
 
 def _check_base(root: Path, base: str) -> None:
@@ -107,7 +105,7 @@ def _check_base(root: Path, base: str) -> None:
             "(requirements/README.md)".format(base[len(TOOLKIT_PREFIX) :] or "''", _listed(versions))
         )
     bases = [TOOLCHAIN] + [TOOLKIT_PREFIX + version for version in versions]
-    raise Trouble("there is no environment named '{}': there is {}".format(base, _listed(bases)))
+    raise Trouble(f"there is no environment named '{base}': there is {_listed(bases)}")
 
 
 def _listed(names: List[str]) -> str:

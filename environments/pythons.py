@@ -6,6 +6,7 @@ A name on PATH is no proof: version managers put stand-ins there that fail when 
 
 import os
 import subprocess
+from pathlib import Path
 from typing import Dict, Iterator, List, Mapping, NamedTuple, Optional, Tuple
 
 from environments.trouble import Trouble
@@ -53,8 +54,7 @@ def ask(command: str, environ: Optional[Mapping[str, str]] = None) -> Python:
         answer = subprocess.run(
             [command, "-c", _QUESTION],
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            capture_output=True,
             timeout=_SECONDS,
             env=_clean(environ),
         )
@@ -63,7 +63,7 @@ def ask(command: str, environ: Optional[Mapping[str, str]] = None) -> Python:
     lines = answer.stdout.decode("utf-8", "surrogateescape").split("\n")
     if answer.returncode != 0 or len(lines) < 5:
         said = answer.stderr.decode("utf-8", "replace").strip().split("\n")[0]
-        return Python(command, problem="does not run ({})".format(said or "status %d" % answer.returncode))
+        return Python(command, problem="does not run ({})".format(said or f"status {answer.returncode}"))
     executable, version, implementation, bits, missing = lines[:5]
     return Python(
         command, executable, version, _problem(version, implementation, bits, missing), tuple(missing.split())
@@ -73,9 +73,9 @@ def ask(command: str, environ: Optional[Mapping[str, str]] = None) -> Python:
 def _problem(version: str, implementation: str, bits: str, missing: str) -> str:
     number = tuple(int(part) for part in version.split("."))
     if implementation != "CPython" or not OLDEST <= number[:2] <= NEWEST:
-        return "is {} {}".format(implementation, version)
+        return f"is {implementation} {version}"
     if bits != "64":
-        return "is a 32-bit build of CPython {}".format(version)
+        return f"is a 32-bit build of CPython {version}"
     if missing:
         return "is CPython {} without {}".format(version, " and ".join(missing.split()))
     return ""
@@ -92,14 +92,14 @@ def commands(environ: Mapping[str, str]) -> Iterator[str]:
     folders = [folder for folder in environ.get("PATH", os.defpath).split(os.pathsep) if folder]
     for name in NAMES:
         for folder in folders:
-            path = os.path.join(folder, name)
-            if os.path.isfile(path) and os.access(path, os.X_OK):
-                yield path
+            path = Path(folder, name)
+            if path.is_file() and os.access(str(path), os.X_OK):
+                yield str(path)
 
 
 def survey(environ: Mapping[str, str]) -> List[Python]:
     """Every Python on PATH, asked, each executable once."""
-    found = []  # type: List[Python]
+    found: List[Python] = []
     for command in commands(environ):
         python = ask(command, environ)
         if not python.executable or all(python.executable != other.executable for other in found):
@@ -112,12 +112,10 @@ def named(environ: Mapping[str, str]) -> Optional[Python]:
     value = environ.get("PYTHON", "")
     if not value:
         return None
-    python = ask(os.path.expanduser(value), environ)
+    python = ask(str(Path(value).expanduser()) if "/" in value else value, environ)
     if not python.usable:
         raise Trouble(
-            "PYTHON={} cannot be used: it {}. rknn-tts needs {}: name one, or unset PYTHON".format(
-                value, python.problem, NEEDED
-            )
+            f"PYTHON={value} cannot be used: it {python.problem}. rknn-tts needs {NEEDED}: name one, or unset PYTHON"
         )
     return python
 
@@ -142,18 +140,17 @@ def explain(refused: List[Python]) -> str:
         if python.missing and "without" in python.problem:
             short = ".".join(python.version.split(".")[:2])
             return (
-                "{} {}, so it cannot make an environment: install what is missing (on Debian and Ubuntu: "
-                "apt-get install python{}-venv), or name another Python with PYTHON=/path/to/python".format(
-                    python.command, python.problem, short
-                )
+                f"{python.command} {python.problem}, so it cannot make an environment: install what is missing (on "
+                f"Debian and Ubuntu: apt-get install python{short}-venv), or name another Python with "
+                "PYTHON=/path/to/python"
             )
-    seen = []  # type: List[str]
+    seen: List[str] = []
     for python in refused:
-        text = "{} {}".format(os.path.basename(python.command), python.problem)
+        text = f"{Path(python.command).name} {python.problem}"
         if python.version and text not in seen:
             seen.append(text)
     found = "of those on PATH, " + ", ".join(seen) if seen else "no Python was found on PATH that runs"
     return (
-        "rknn-tts needs {} (rknn-toolkit2 has wheels for no newer one), and {}: install one of the three "
-        "(python3.11 is best tested), or name it with PYTHON=/path/to/python3.11".format(NEEDED, found)
+        f"rknn-tts needs {NEEDED} (rknn-toolkit2 has wheels for no newer one), and {found}: install one of the three "
+        "(python3.11 is best tested), or name it with PYTHON=/path/to/python3.11"
     )

@@ -16,7 +16,7 @@ from environments.trouble import Trouble
 
 def say(line: str) -> None:
     """A line of progress. On stderr: stdout is for what a script reads."""
-    sys.stderr.write("rknn-tts: {}\n".format(line))
+    sys.stderr.write(f"rknn-tts: {line}\n")
     sys.stderr.flush()
 
 
@@ -43,7 +43,7 @@ def _state(wanted: Wanted) -> State:
     if state.kind in ("ready", "lacking"):
         stamp, asked = read_stamp(wanted.folder), named(os.environ)
         if stamp and asked and asked.executable != stamp.python:
-            return State("stale", "PYTHON asks for {}".format(asked.executable))
+            return State("stale", f"PYTHON asks for {asked.executable}")
     return state
 
 
@@ -54,26 +54,24 @@ def _bring_up(root: Path, wanted: Wanted, descriptor: int) -> None:
         return
     if state.kind == "foreign":
         raise Trouble(
-            "{} exists and was not made by rknn-tts, so it is left as it is: move it away (or remove it) and run "
-            "this again".format(wanted.folder)
+            f"{wanted.folder} exists and was not made by rknn-tts, so it is left as it is: move it away (or remove "
+            "it) and run this again"
         )
     started = time.monotonic()
     folder = wanted.folder.name
     if state.kind == "lacking":
         check_space(root, _megabytes(wanted) // 2)
-        say("adding to {}: {}...".format(folder, state.reason))
+        say(f"adding to {folder}: {state.reason}...")
         install.add(root, wanted, descriptor)
     else:
         wanted = with_present_extras(wanted, root)
         python = choose(os.environ)
         if state.kind == "absent":
             check_space(root, _megabytes(wanted))
-        why = (
-            "again, because {}".format(state.reason) if state.reason else "about {} MB, once".format(_megabytes(wanted))
-        )
-        say("setting up {} with Python {} ({})...".format(folder, python.version, why))
+        why = f"again, because {state.reason}" if state.reason else f"about {_megabytes(wanted)} MB, once"
+        say(f"setting up {folder} with Python {python.version} ({why})...")
         install.make(root, wanted, python.executable, descriptor)
-    say("{} is ready ({:.0f} s)".format(folder, time.monotonic() - started))
+    say(f"{folder} is ready ({time.monotonic() - started:.0f} s)")
 
 
 def _megabytes(wanted: Wanted) -> int:

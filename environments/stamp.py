@@ -35,10 +35,10 @@ class State(NamedTuple):
 def write_stamp(folder: Path, python: str, locks: List[Tuple[str, str]]) -> None:
     """Declares the environment finished, whole or not at all."""
     lines = [FORMAT, "path " + str(folder), "python " + python]
-    lines += ["lock {} {}".format(name, digest) for name, digest in locks]
+    lines += [f"lock {name} {digest}" for name, digest in locks]
     temporary = folder / (STAMP + ".new")
     temporary.write_bytes(os.fsencode("\n".join(lines) + "\n"))
-    os.replace(str(temporary), str(folder / STAMP))
+    temporary.replace(folder / STAMP)
     marker = folder / UNFINISHED
     if marker.exists():
         marker.unlink()
@@ -50,7 +50,7 @@ def read_stamp(folder: Path) -> Optional[Stamp]:
         lines = os.fsdecode((folder / STAMP).read_bytes()).split("\n")
     except OSError:
         return None
-    fields = {}  # type: Dict[str, str]
+    fields: Dict[str, str] = {}
     locks = []
     for line in lines[1:]:
         key, _, value = line.partition(" ")
@@ -67,7 +67,7 @@ def read_stamp(folder: Path) -> Optional[Stamp]:
 def judge(wanted: Wanted) -> State:
     """What stands in the folder, against what is wanted."""
     folder = wanted.folder
-    if not folder.is_dir() or not os.listdir(str(folder)):
+    if not folder.is_dir() or not any(folder.iterdir()):
         return State("absent")
     if not (folder / STAMP).exists() and not (folder / UNFINISHED).exists():
         return State("foreign", "it was not made by rknn-tts")
@@ -75,13 +75,13 @@ def judge(wanted: Wanted) -> State:
     if stamp is None or (folder / UNFINISHED).exists():
         return State("unfinished", "its set-up did not finish")
     if stamp.folder != str(folder):
-        return State("stale", "it was made at {}".format(stamp.folder))
+        return State("stale", f"it was made at {stamp.folder}")
     if not os.access(str(wanted.python), os.X_OK):
-        return State("stale", "its Python, {}, is gone".format(stamp.python))
+        return State("stale", f"its Python, {stamp.python}, is gone")
     held = dict(stamp.locks)
     for lock in wanted.locks:
         if held.get(lock.name, lock.digest) != lock.digest:
-            return State("stale", "requirements/{} changed".format(lock.path.name))
+            return State("stale", f"requirements/{lock.path.name} changed")
     missing = [lock.name for lock in wanted.locks if lock.name not in held]
     if missing:
         return State("lacking", "it has no {} yet".format(" and ".join(missing)))
