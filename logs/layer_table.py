@@ -1,0 +1,127 @@
+"""The compiler's layer table: where each layer runs, its cycles and its traffic, without a board.
+
+`RKNN(verbose=True)` prints it after "Network Layer Information Table", and after it the two memory totals:
+
+    ID  OpType  DataType Target InputShape     OutputShape   Cycles(DDR/NPU/Total) RW(KB) FullName
+    3   Slice   FLOAT16  CPU    (1,192,1,109)  (1,192,1,109) 0/0/0                 40     Slice:/flow/flows.7/Slice
+    ...
+    Total Internal Memory Size: 12212.5KB
+    Total Weight Memory Size: 17129.8KB
+
+A full name may hold blanks and colons, or be missing (measured, 2.3.2). Shapes that do not fit
+are printed as `...`. For rk3576 a column SparseRatio, empty or a percentage, stands before RW (measured, 2.3.2).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+_KB_PER_UNIT = {"B": 1 / 1024, "KB": 1.0, "MB": 1024.0, "GB": 1024.0 * 1024.0}
+_SIZE = r"(?P<size>\d+(?:\.\d+)?) ?(?P<unit>[KMG]?B)?"
+
+_TITLE = "Network Layer Information Table"
+_HEADER = re.compile(r"ID +OpType +DataType +Target\b")
+_RULE = re.compile(r"-{20,}\+?-*")
+_ROW = re.compile(
+    r"(?P<id>\d+) +(?P<op>\S+) +(?P<dtype>\S+) +(?P<target>\S+) +(?P<inputs>\S+) +(?P<outputs>\S+) +"
+    rf"(?P<ddr>\d+)/(?P<npu>\d+)/(?P<total>\d+)(?: +\d+(?:\.\d+)?%)? +{_SIZE}(?: +(?P<name>.*))?"
+)
+_TOTAL = re.compile(rf"Total (?P<what>Internal|Weight) Memory Size: *{_SIZE}")
+_PREFIX = re.compile(r"[DI] RKNN: \[[\d:.]+\] ?")
+
+
+@dataclass(frozen=True)
+class Layer:
+    """One row of the table.
+
+    Attributes:
+        id: the layer's number.
+        op: the compiler's operator ("ConvLeakyRelu").
+        dtype: its data type ("FLOAT16").
+        target: "NPU" or "CPU".
+        inputs: input shapes as printed; a backslash where there is none.
+        outputs: output shapes as printed.
+        cycles_ddr: cycles of memory traffic.
+        cycles_npu: cycles of arithmetic.
+        cycles: the larger of both.
+        rw_kb: traffic in KB.
+        name: the full name, `op:node`; "" where none is printed.
+    """
+
+    id: int
+    op: str
+    dtype: str
+    target: str
+    inputs: str
+    outputs: str
+    cycles_ddr: int
+    cycles_npu: int
+    cycles: int
+    rw_kb: float
+    name: str
+
+
+@dataclass(frozen=True)
+class LayerTable:
+    """The last layer table of a log, and the last memory totals.
+
+    Attributes:
+        layers: every layer, in order.
+        internal_kb: memory of features in KB; None where the log does not say.
+        weight_kb: memory of weights in KB; None where the log does not say.
+        unread: rows that have another form, as printed: what is summed over `layers` lacks them.
+    """
+
+    layers: tuple[Layer, ...]
+    internal_kb: float | None
+    weight_kb: float | None
+    unread: tuple[str, ...] = ()
+
+
+def parse_layer_table(lines: Iterable[str]) -> LayerTable | None:
+    """The last layer table among clean `lines`; None where there is none."""
+    layers: list[Layer] = []
+    unread: list[str] = []
+    totals: dict[str, float] = {}
+    found = in_title = in_rows = False
+    for line in lines:
+        text = _PREFIX.sub("", line, count=1).strip()
+        if text == _TITLE:
+            found, in_title, in_rows = True, True, False
+            layers, unread, totals = [], [], {}
+        elif in_title and _HEADER.match(text):
+            in_title, in_rows = False, True
+        elif total := _TOTAL.fullmatch(text):
+            totals[total["what"]] = _kb(total["size"], total["unit"])
+        elif in_rows and _RULE.fullmatch(text):
+            # The rule under the header comes before any row; the next one ends the table.
+            in_rows = not (layers or unread)
+        elif in_rows and (row := _ROW.fullmatch(text)):
+            layers.append(_layer(row))
+        elif in_rows and text[:1].isdigit():
+            unread.append(text)
+    if not found:
+        return None
+    return LayerTable(tuple(layers), totals.get("Internal"), totals.get("Weight"), tuple(unread))
+
+
+def _layer(row: re.Match[str]) -> Layer:
+    return Layer(
+        id=int(row["id"]),
+        op=row["op"],
+        dtype=row["dtype"],
+        target=row["target"],
+        inputs=row["inputs"],
+        outputs=row["outputs"],
+        cycles_ddr=int(row["ddr"]),
+        cycles_npu=int(row["npu"]),
+        cycles=int(row["total"]),
+        rw_kb=_kb(row["size"], row["unit"]),
+        name=(row["name"] or "").strip(),
+    )
+
+
+def _kb(size: str, unit: str | None) -> float:
+    return float(size) * _KB_PER_UNIT[unit or "KB"]
