@@ -1,0 +1,73 @@
+"""Reading an ONNX file that nobody vouches for.
+
+Nothing in it is executed. External data is read only from inside the model's own folder, and only where it exists in full.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import onnx_ir as ir
+from google.protobuf.message import DecodeError
+
+from contracts.errors import Refusal, UserInput
+
+
+def read_onnx(path: Path) -> ir.Model:
+    """The model in the file `path`; its external tensors are checked and stay on disk until they are used.
+
+    Raises:
+        UserInput: no such file, not readable, or no ONNX (truncated, another format).
+        Refusal: external data is missing, shorter than stated, or outside the model's folder.
+    """
+    if not path.exists():
+        raise UserInput(f"{path}: there is no such file.")
+    if path.is_dir():
+        raise UserInput(f"{path}: is a folder, an .onnx file is expected.")
+    try:
+        model = ir.load(path)
+    except OSError as error:
+        raise UserInput(f"{path}: cannot be read ({error.strerror or error}).") from error
+    except (DecodeError, ValueError, TypeError, KeyError, AttributeError, RuntimeError, NotImplementedError) as error:
+        raise UserInput(f"{path}: is not an ONNX model, or is cut off: {_first_line(error)}.") from error
+    if model.graph.num_nodes() == 0 and not model.graph.inputs and not model.graph.outputs:
+        raise UserInput(f"{path}: is not an ONNX model, or is cut off: it holds no graph.")
+    for tensor in _external_tensors(model):
+        _check_external(path, tensor)
+    return model
+
+
+def _external_tensors(model: ir.Model) -> list[ir.ExternalTensor]:
+    tensors: list[ir.ExternalTensor] = []
+    for graph in model.graphs():
+        tensors.extend(v.const_value for v in graph.initializers.values() if isinstance(v.const_value, ir.ExternalTensor))
+        for node in graph:
+            for attribute in node.attributes.values():
+                if attribute.type == ir.AttributeType.TENSOR and isinstance(attribute.value, ir.ExternalTensor):
+                    tensors.append(attribute.value)
+    return tensors
+
+
+def _check_external(path: Path, tensor: ir.ExternalTensor) -> None:
+    folder = path.resolve().parent
+    location = Path(str(tensor.location))
+    target = (folder / location).resolve()
+    if location.is_absolute() or not target.is_relative_to(folder):
+        raise Refusal(
+            f"{path}: the tensor {tensor.name} keeps its data in {location}, outside the model's folder; "
+            "external data is read only from inside it. Move the data there and save the model again."
+        )
+    if not target.is_file():
+        raise Refusal(
+            f"{path}: the external data file {location} of the tensor {tensor.name} is missing; put it beside the model."
+        )
+    needed = (tensor.offset or 0) + (tensor.length if tensor.length is not None else tensor.nbytes)
+    if target.stat().st_size < needed:
+        raise Refusal(
+            f"{path}: the external data file {location} is cut off: the tensor {tensor.name} needs {needed} bytes of it, "
+            f"it has {target.stat().st_size}."
+        )
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")[:200]

@@ -1,0 +1,1 @@
+"""Piper: VITS voices as one ONNX (ids to samples) with a JSON of the same name beside it."""

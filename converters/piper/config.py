@@ -1,0 +1,102 @@
+"""The `.onnx.json` beside a Piper voice: read when it is there, never trusted over the graph."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from contracts.errors import UserInput
+
+PAD, BOS, EOS = "_", "^", "$"
+"""Symbols of Piper's phoneme map that frame a sentence and separate its phonemes."""
+
+
+@dataclass(frozen=True)
+class VoiceConfig:
+    """What a voice's JSON states; None where it states nothing.
+
+    Attributes:
+        sample_rate: samples per second.
+        hop: samples per latent frame (`hop_length`, newer exporters).
+        symbols: rows of the phoneme embedding (`num_symbols`).
+        speakers: number of speakers.
+        phoneme_ids: symbol to ids.
+        scales: noise scale, length scale, noise width: what the voice's authors speak with.
+    """
+
+    sample_rate: int | None = None
+    hop: int | None = None
+    symbols: int | None = None
+    speakers: int | None = None
+    phoneme_ids: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    scales: tuple[float, float, float] = (0.667, 1.0, 0.8)  # VITS's inference defaults, also Piper's
+
+
+def config_path(voice: Path) -> Path:
+    """Where the JSON of `voice` is expected: `voice.onnx.json`."""
+    return voice.with_name(voice.name + ".json")
+
+
+def read_config(voice: Path) -> VoiceConfig:
+    """The config beside `voice`; one that states nothing where there is no such file.
+
+    Raises:
+        UserInput: the file is there, and is not JSON or a key in it has the wrong type; the message names it.
+    """
+    path = config_path(voice)
+    if not path.is_file():
+        return VoiceConfig()
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise UserInput(f"{path}: is not readable JSON ({error}); mend it, or move it away to go without.") from error
+    if not isinstance(data, dict):
+        raise UserInput(f"{path}: a JSON object is expected, not {type(data).__name__}.")
+    audio, inference = _object(path, data, "audio"), _object(path, data, "inference")
+    defaults = VoiceConfig.scales
+    return VoiceConfig(
+        sample_rate=_whole(path, audio, "sample_rate"),
+        hop=_whole(path, audio if "hop_length" in audio else data, "hop_length"),
+        symbols=_whole(path, data, "num_symbols"),
+        speakers=_whole(path, data, "num_speakers"),
+        phoneme_ids=_phoneme_ids(path, data.get("phoneme_id_map") or {}),
+        scales=(
+            _real(path, inference, "noise_scale", defaults[0]),
+            _real(path, inference, "length_scale", defaults[1]),
+            _real(path, inference, "noise_w", defaults[2]),
+        ),
+    )
+
+
+def _object(path: Path, data: dict[str, Any], key: str) -> dict[str, Any]:
+    value = data.get(key) or {}
+    if not isinstance(value, dict):
+        raise UserInput(f"{path}: the key {key!r} must be an object, not {value!r:.40}.")
+    return value
+
+
+def _whole(path: Path, data: dict[str, Any], key: str) -> int | None:
+    value = data.get(key)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise UserInput(f"{path}: the key {key!r} must be a whole number above 0, not {value!r:.40}.")
+    return value
+
+
+def _real(path: Path, data: dict[str, Any], key: str, default: float) -> float:
+    value = data.get(key, default)
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise UserInput(f"{path}: the key {key!r} must be a number, not {value!r:.40}.")
+    return float(value)
+
+
+def _phoneme_ids(path: Path, data: object) -> dict[str, tuple[int, ...]]:
+    if not isinstance(data, dict):
+        raise UserInput(f"{path}: the key 'phoneme_id_map' must be an object.")
+    for symbol, ids in data.items():
+        if not isinstance(ids, list) or not all(isinstance(i, int) and i >= 0 for i in ids):
+            raise UserInput(f"{path}: phoneme_id_map[{symbol!r}] must be a list of ids, not {ids!r:.40}.")
+    return {symbol: tuple(ids) for symbol, ids in data.items()}

@@ -1,0 +1,70 @@
+"""The host half of a Piper voice: phoneme ids to the latent and its mask, with the noise as inputs.
+
+Everything before the seam, as an ONNX for onnxruntime on the board's CPU. The voice's random operators become inputs, so
+that a run can be repeated; their lengths follow the durations, so an input may be longer than needed and is cut to size:
+
+    RandomNormalLike(x)   ->   Slice(noise, starts=0, ends=Shape(x)) on every axis
+
+Inputs: the voice's own, then `noise_duration` [1, 2, >= T] and `noise_latent` [1, C, >= N], standard normal float32.
+Outputs: `z` [1, C, N] and `y_mask` [1, 1, N], float32.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+
+from contracts.errors import Refusal
+from converters.piper.voice import Voice
+from surgery.graph import ancestors, extract, value_named
+
+LATENT, MASK = "z", "y_mask"
+NOISE_LATENT, NOISE_DURATION = "noise_latent", "noise_duration"
+
+_DEFAULTS = {"mean": 0.0, "scale": 1.0}
+"""RandomNormalLike's defaults (ONNX operator specification): a standard normal."""
+
+
+def host_half(voice: Voice) -> ir.Model:
+    """The host half of `voice`.
+
+    Raises:
+        Refusal: a random operator is not a standard normal of another tensor's shape; the node is named.
+    """
+    inputs = voice.inputs
+    names = (inputs.ids, inputs.lengths, inputs.scales)
+    model = extract(
+        voice.model,
+        inputs=dict(zip(names, names, strict=True)),
+        outputs={voice.seam.latent: LATENT, voice.seam.mask: MASK},
+    )
+    graph = model.graph
+    latent_noise = value_named(graph, voice.seam.noise).producer()
+    drawn = [node for node in graph if node.op_type.startswith("Random") and node in ancestors(graph.outputs)]
+    others = [node for node in drawn if node is not latent_noise]
+    for node in drawn:
+        number = "" if len(others) < 2 or node is latent_noise else f"_{others.index(node)}"
+        _noise_to_input(graph, node, NOISE_LATENT if node is latent_noise else NOISE_DURATION + number, voice)
+    graph.sort()
+    return model
+
+
+def _noise_to_input(graph: ir.Graph, node: ir.Node, name: str, voice: Voice) -> None:
+    plain = all(float(node.attributes[k].value) == v for k, v in _DEFAULTS.items() if k in node.attributes)
+    like = node.inputs[0] if node.op_type == "RandomNormalLike" and node.inputs else None
+    if like is None or not plain:
+        raise Refusal(
+            f"{voice.path}: the random operator {node.name} ({node.op_type}) is no standard normal of another tensor's "
+            "shape, so its noise cannot become an input of the host half."
+        )
+    noise = ir.val(name, ir.DataType.FLOAT, ir.Shape([f"{name}_batch", f"{name}_channels", f"{name}_steps"]))
+    graph.inputs.append(noise)
+    zeros = ir.val(f"{name}/starts", const_value=ir.tensor(np.zeros(3, np.int64), name=f"{name}/starts"))
+    graph.register_initializer(zeros)
+    size = ir.node("Shape", [like], name=f"{name}/size")
+    size.outputs[0].name = f"{name}/size"
+    cut = ir.node("Slice", [noise, zeros, size.outputs[0]], name=f"{name}/cut")
+    cut.outputs[0].name = f"{name}/cut"
+    node.outputs[0].replace_all_uses_with(cut.outputs[0])
+    graph.remove(node, safe=True)
+    graph.extend([size, cut])

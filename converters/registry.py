@@ -1,0 +1,8 @@
+"""Every stage there is, the default stage of a family first."""
+
+from __future__ import annotations
+
+from converters.piper.decoder import STAGE as PIPER_DECODER
+from converters.stages import Stage
+
+STAGES: tuple[Stage, ...] = (PIPER_DECODER,)

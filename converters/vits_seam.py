@@ -1,0 +1,134 @@
+"""The seam of a VITS voice, found by structure: the latent that enters the reverse flow, and its frame mask.
+
+VITS infers as `z = m + noise * exp(logs) * scale; audio = dec(flow^-1(z, mask) * mask)`. So the latent is the sum of a mean
+and scaled noise, with the transposed convolutions of the decoder behind it, and the mask is what multiplies on the way.
+No name is used: exporters rename freely. The seam lies before the flow, not before `dec.conv_pre` (reference, Piper decoder).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+import onnx_ir as ir
+
+from contracts.errors import Refusal
+from surgery.graph import ancestors, descendants, level_of_ratio, node_dependencies, varying_values
+
+_THROUGH_NOISE = ("Mul", "Cast", "Identity")
+"""Operators between the random operator and the sum: the scales it is multiplied with."""
+
+
+@dataclass(frozen=True)
+class VitsSeam:
+    """Names of the values at the seam, and what lies behind it.
+
+    Attributes:
+        latent: z, [1, C, N] float32.
+        mask: the frame mask, [1, 1, N] float32.
+        noise: the random operator's output that is scaled and added to the mean.
+        output: the samples.
+        speaker: the speaker embedding that enters behind the seam; None for a voice of one speaker.
+        hop: samples per frame, the product of the strides behind the seam.
+    """
+
+    latent: str
+    mask: str
+    noise: str
+    output: str
+    speaker: str | None
+    hop: int
+
+
+def find_vits_seam(model: ir.Model, where: str) -> VitsSeam:
+    """The seam of the VITS voice `model`; `where` names the file in messages.
+
+    Raises:
+        Refusal: this is no VITS voice; the message says what is missing.
+    """
+    output = _audio_output(model.graph, where)
+    needed = ancestors([output])
+    in_order = [node for node in model.graph if node in needed]
+    latent, noise = _latent(in_order, where)
+    behind = descendants([latent])
+    behind_in_order = [node for node in in_order if node in behind]
+    if not any(node.op_type == "ConvTranspose" for node in behind_in_order):
+        raise _no_voice(where, "no transposed convolution (a VITS decoder's upsampling) lies behind the latent")
+    free = _read_from_outside(behind_in_order, latent, varying_values(model.graph))
+    mask = _mask(free, where)
+    speaker = _speaker(free, mask, where)
+    try:
+        hop = level_of_ratio(behind_in_order, [latent, mask])[output]
+    except (ValueError, KeyError) as error:
+        raise _no_voice(where, f"the samples per frame cannot be told ({error})") from error
+    return VitsSeam(_name(latent), _name(mask), _name(noise), _name(output), speaker and _name(speaker), hop)
+
+
+def _audio_output(graph: ir.Graph, where: str) -> ir.Value:
+    for value in graph.outputs:
+        if any(node.op_type == "ConvTranspose" for node in ancestors([value])):
+            return value
+    raise _no_voice(where, "no output comes from a transposed convolution (a VITS decoder's upsampling)")
+
+
+def _latent(in_order: list[ir.Node], where: str) -> tuple[ir.Value, ir.Value]:
+    """The last sum of something and scaled noise, and that noise."""
+    for node in reversed(in_order):
+        if node.op_type == "Add":
+            for value in node.inputs:
+                noise = _noise_behind(value)
+                if noise is not None:
+                    return node.outputs[0], noise
+    raise _no_voice(where, "no sum of a mean and scaled noise (RandomNormalLike) is there, so there is no latent")
+
+
+def _noise_behind(value: ir.Value | None) -> ir.Value | None:
+    node = value.producer() if value is not None else None
+    if node is None or value is None:
+        return None
+    if node.op_type.startswith("RandomNormal"):
+        return value
+    if node.op_type in _THROUGH_NOISE:
+        return next((found for read in node.inputs if (found := _noise_behind(read)) is not None), None)
+    return None
+
+
+def _read_from_outside(
+    behind: list[ir.Node], latent: ir.Value, varying: set[ir.Value]
+) -> dict[ir.Value, list[ir.Node]]:
+    """Values that depend on the voice's inputs, not on the latent, and are read behind it; with their readers."""
+    inside = {value for node in behind for value in node.outputs}
+    found: dict[ir.Value, list[ir.Node]] = {}
+    for node in behind:
+        for value in node_dependencies(node):
+            if value is not latent and value not in inside and value in varying:
+                found.setdefault(value, []).append(node)
+    return found
+
+
+def _mask(free: dict[ir.Value, list[ir.Node]], where: str) -> ir.Value:
+    multiplying = Counter({v: sum(n.op_type == "Mul" for n in readers) for v, readers in free.items()})
+    best = multiplying.most_common(1)
+    if not best or best[0][1] == 0:
+        raise _no_voice(where, "no frame mask multiplies behind the latent")
+    return best[0][0]
+
+
+def _speaker(free: dict[ir.Value, list[ir.Node]], mask: ir.Value, where: str) -> ir.Value | None:
+    others = [value for value in free if value is not mask]
+    if not others:
+        return None
+    if len(others) == 1 and all(node.op_type == "Conv" for node in free[others[0]]):
+        return others[0]
+    names = ", ".join(_name(value) for value in others[:5])
+    raise _no_voice(where, f"the decoder half reads more than a latent, a mask and a speaker embedding: {names}")
+
+
+def _no_voice(where: str, reason: str) -> Refusal:
+    return Refusal(f"{where}: is not a VITS voice: {reason}.")
+
+
+def _name(value: ir.Value) -> str:
+    if value.name is None:
+        raise ValueError("a value of a loaded model has no name")
+    return value.name

@@ -1,0 +1,44 @@
+"""Bring a model's header to what the toolkit reads, and drop what does not belong into an engine.
+
+Before: any IR version, the exporter's name, doc strings (torch writes stack traces with paths into them), metadata.
+After: IR version at most 10, producer "rknn-tts", no doc strings, no metadata, only the opset domains in use.
+The converter environment's onnx 1.16 reads IR versions up to 10 (onnx release table).
+
+Exact: none of this is computed with. Refused by the structural gate, not here: opsets above 19.
+"""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+from onnx_ir.passes import common
+
+from surgery.declaration import Declaration, Exact, Pass, Rewritten
+
+HIGHEST_IR_VERSION = 10
+"""What onnx 1.16, the converter's, reads."""
+
+PRODUCER = "rknn-tts"
+
+DECLARATION = Declaration(
+    name="normalise_header",
+    summary="IR version at most 10, no doc strings, metadata or unused opset domains",
+    exactness=Exact("nothing in the header is computed with"),
+    after=frozenset({"normalise_static_inputs", "mask_decoder", "fold_with_onnxslim"}),
+)
+
+
+def normalise_header() -> Pass:
+    """The pass; its one hit is the header."""
+
+    def rewrite(model: ir.Model) -> Rewritten:
+        model = model.clone()
+        common.ClearMetadataAndDocStringPass()(model)
+        common.RemoveUnusedOpsetsPass()(model)
+        common.NameFixPass()(model)
+        model.ir_version = min(model.ir_version, HIGHEST_IR_VERSION)
+        model.producer_name, model.producer_version = PRODUCER, None
+        model.doc_string = model.domain = None
+        model.metadata_props.clear()
+        return Rewritten(model, hits=1)
+
+    return Pass(DECLARATION, rewrite)

@@ -1,0 +1,45 @@
+"""Pin the shapes of a graph's inputs.
+
+Before: inputs with symbolic dimensions. After: the same graph whose inputs have the given static shapes. Shapes stated
+inside the graph are dropped, for they may name the old symbolic sizes; shape inference finds them again.
+The toolkit has no dynamic shapes (reference, Piper decoder).
+
+Exact: a graph computes the same for an input of that shape whether the shape was stated before or not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import onnx_ir as ir
+
+from surgery.declaration import Declaration, Exact, Pass, Rewritten
+
+DECLARATION = Declaration(
+    name="normalise_static_inputs",
+    summary="give every input the compiled window's static shape",
+    exactness=Exact("stating a shape computes nothing"),
+)
+
+
+def normalise_static_inputs(shapes: Mapping[str, tuple[int, ...]]) -> Pass:
+    """The pass that pins the inputs named in `shapes`; every input of the graph must be named.
+
+    Raises (when run):
+        ValueError: `shapes` and the graph's inputs differ.
+    """
+
+    def rewrite(model: ir.Model) -> Rewritten:
+        model = model.clone()
+        names = [value.name for value in model.graph.inputs]
+        if set(names) != set(shapes):
+            raise ValueError(f"the graph has the inputs {names}, shapes were given for {sorted(shapes)}")
+        for node in model.graph:
+            for value in node.outputs:
+                value.shape = None
+        for value in model.graph.inputs:
+            assert value.name is not None
+            value.shape = ir.Shape(shapes[value.name])
+        return Rewritten(model, hits=len(names))
+
+    return Pass(DECLARATION, rewrite)
