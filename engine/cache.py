@@ -1,0 +1,196 @@
+"""Finished steps, found again by the digest of everything that went into them.
+
+    FOLDER/2f/2f81...c0/                 one finished step: its files, and
+    FOLDER/2f/2f81...c0/.contents.json   the size and digest of each
+
+An entry is as old as its `.contents.json`, which `find` touches. Entries appear whole or not at all, so any number of
+processes may share a cache; the least recently used go when it holds more than its limit.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import platformdirs
+
+from contracts.files import sha256_of
+from engine.folders import PARTIAL, new_folder
+
+CACHE_FOLDER = "RKNN_TTS_CACHE"
+"""Environment variable: the cache's folder."""
+
+DEFAULT_LIMIT_BYTES = 4 << 30
+"""About forty steps of the largest kind (an engine and its ONNX, 100 MB), or all of Piper's."""
+
+STALE_S = 24 * 3600
+"""From this age on, a folder that was never finished is a dead process's."""
+
+_CONTENTS = ".contents.json"
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What a cache holds."""
+
+    entries: int
+    size_bytes: int
+    folder: Path
+
+
+def default_folder() -> Path:
+    """`RKNN_TTS_CACHE`, else the platform's cache folder of the user."""
+    chosen = os.environ.get(CACHE_FOLDER)
+    return Path(chosen) if chosen else platformdirs.user_cache_path("rknn-tts")
+
+
+def step_key(name: str, parts: Mapping[str, str]) -> str:
+    """The key of the step `name` whose result depends on `parts` (digests and options by name): 64 hex digits."""
+    text = json.dumps([name, sorted(parts.items())], separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def source_digest(folders: Sequence[Path]) -> str:
+    """A digest of all `*.py` files below `folders`, so that edited code does not find its earlier results.
+
+    Goes by each file's name below its folder and its bytes; the same checkout elsewhere has the same digest.
+    """
+    digest = hashlib.sha256()
+    for folder in folders:
+        for path in sorted(folder.rglob("*.py")):
+            data = path.read_bytes()
+            digest.update(f"{folder.name}/{path.relative_to(folder).as_posix()}\0{len(data)}\0".encode())
+            digest.update(data)
+    return digest.hexdigest()
+
+
+class StepCache:
+    """Finished steps in a folder, at most `limit_bytes` of them.
+
+    A folder that cannot be written means that nothing is kept: `say` gets one sentence about it, once, and no call
+    fails because of it.
+    """
+
+    def __init__(
+        self, folder: Path, limit_bytes: int = DEFAULT_LIMIT_BYTES, say: Callable[[str], None] = print
+    ) -> None:
+        self._folder, self._limit_bytes, self._say = folder, limit_bytes, say
+        self._in_use: set[Path] = set()
+        self._said = False
+
+    def find(self, key: str) -> Path | None:
+        """The folder of the finished step `key`, with the contents it was stored with; None where there is none.
+
+        It stays until this process ends, or `clean`. A damaged one is dropped.
+        """
+        entry = self._entry(key)
+        try:
+            if not (entry / _CONTENTS).is_file():
+                return None
+            if not _is_whole(entry):
+                shutil.rmtree(entry, ignore_errors=True)
+                return None
+        except OSError as error:
+            self._give_up(error)
+            return None
+        with suppress(OSError):  # a cache that may only be read is of use too
+            os.utime(entry / _CONTENTS)
+        self._in_use.add(entry)
+        return entry
+
+    def store(self, key: str, folder: Path) -> Path:
+        """Keep a copy of `folder`, the result of the step `key`; returns it, or `folder` where nothing is kept."""
+        entry = self._entry(key)
+        try:
+            with new_folder(entry) as partial:
+                shutil.copytree(folder, partial, dirs_exist_ok=True)
+                (partial / _CONTENTS).write_text(json.dumps(_contents_of(partial)), encoding="utf-8")
+        except OSError as error:
+            self._give_up(error)
+            return folder
+        self._in_use.add(entry)
+        self._evict()
+        return entry
+
+    def usage(self) -> Usage:
+        """How much there is."""
+        entries = list(self._entries())
+        return Usage(len(entries), sum(entry.size_bytes for entry in entries), self._folder)
+
+    def clean(self) -> Usage:
+        """Removes everything; returns what there was. Only what this class has made: the folder may hold more."""
+        before = self.usage()
+        for entry in self._entries():
+            shutil.rmtree(entry.path, ignore_errors=True)
+        self._remove_partial(older_than_s=0.0)
+        self._in_use.clear()
+        return before
+
+    def _entry(self, key: str) -> Path:
+        return self._folder / key[:2] / key
+
+    def _entries(self) -> Iterator[_Entry]:
+        for contents in self._folder.glob(f"??/*/{_CONTENTS}"):
+            try:
+                size_bytes = sum(item[0] for item in json.loads(contents.read_bytes()).values())
+                yield _Entry(contents.stat().st_mtime, contents.parent, size_bytes)
+            except (OSError, ValueError, TypeError, IndexError, AttributeError):  # gone in between, or damaged
+                yield _Entry(0.0, contents.parent, 0)
+
+    def _evict(self) -> None:
+        """Drops the least recently used entries until the rest fits; never one this process has found or stored."""
+        self._remove_partial(STALE_S)
+        entries = sorted(self._entries())
+        surplus = sum(entry.size_bytes for entry in entries) - self._limit_bytes
+        for entry in entries:
+            if surplus <= 0:
+                return
+            if entry.path not in self._in_use:
+                shutil.rmtree(entry.path, ignore_errors=True)
+                surplus -= entry.size_bytes
+
+    def _remove_partial(self, older_than_s: float) -> None:
+        now_s = time.time()
+        for partial in self._folder.glob(f"??/{PARTIAL}*"):
+            try:
+                if now_s - partial.stat().st_mtime >= older_than_s:
+                    shutil.rmtree(partial, ignore_errors=True)
+            except OSError:  # gone in between
+                continue
+
+    def _give_up(self, error: OSError) -> None:
+        if not self._said:
+            self._said = True
+            self._say(
+                f"The cache {self._folder} cannot be used ({error.strerror or error}), so finished steps are not kept; "
+                f"{CACHE_FOLDER} names another folder."
+            )
+
+
+@dataclass(frozen=True, order=True)
+class _Entry:
+    used_s: float
+    path: Path
+    size_bytes: int
+
+
+def _contents_of(folder: Path) -> dict[str, list[int | str]]:
+    """Size and digest of every file below `folder`, by its relative name."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != _CONTENTS)
+    return {path.relative_to(folder).as_posix(): [path.stat().st_size, sha256_of(path)] for path in files}
+
+
+def _is_whole(entry: Path) -> bool:
+    """Whether `entry` holds exactly what it was stored with."""
+    try:
+        stored = json.loads((entry / _CONTENTS).read_bytes())
+    except ValueError:
+        return False
+    return bool(stored == _contents_of(entry))

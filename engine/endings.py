@@ -1,0 +1,133 @@
+"""Turns the way a build ended into one sentence for the person at the command line."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from contracts.serial import Json
+from engine.child import Cause, ChildResult, Limits
+from engine.worker import EXIT_DONE, EXIT_ENVIRONMENT, EXIT_STEP_FAILED
+
+DISK_FULL_TEXT = "No space left on device"
+"""strerror(ENOSPC): in the message of whatever ran into it."""
+
+ENGINE_MAGIC = b"RKNN"
+"""First bytes of every engine (measured on 2.3.2 and 2.5.0 files)."""
+
+_NEAR_THE_LIMIT = 0.8
+"""Share of the memory limit from which on a crash is likely to be a failed allocation."""
+
+
+@dataclass(frozen=True)
+class WorkerReport:
+    """The worker's `result.json`; the defaults are what holds where it wrote none.
+
+    Attributes:
+        step: the last step it began, "done" at the end.
+        codes: what the toolkit returned for each step.
+        error: what a step that failed said.
+        disk_full: whether that was ENOSPC.
+        versions: of the libraries in the converter environment.
+        outputs: the ONNX's output names in order.
+        peak_rss_bytes: largest resident memory of the worker; 0 where it could not say.
+    """
+
+    step: str = "start"
+    codes: dict[str, Json] = field(default_factory=dict)
+    error: str | None = None
+    disk_full: bool = False
+    versions: dict[str, str] = field(default_factory=dict)
+    outputs: tuple[str, ...] = ()
+    peak_rss_bytes: int = 0
+
+
+@dataclass(frozen=True)
+class LogTail:
+    """What the end of a log says: the last `E` lines, the last line, the last stage, whether the disk was full."""
+
+    errors: tuple[str, ...] = ()
+    last: str = ""
+    stage: str = ""
+    disk_full: bool = False
+
+
+def failure_sentence(
+    result: ChildResult, report: WorkerReport, tail: LogTail, limits: Limits, target: str, python: Path
+) -> str | None:
+    """Why the build has no engine, in a sentence or two; None where it ended well."""
+    where = f"for {target} in the step {report.step}" + (f" ({tail.stage})" if tail.stage else "")
+    if result.cause is Cause.TIME:
+        return f"The build {where} was stopped at its time limit of {limits.timeout_s:g} s; give it more time."
+    if result.cause is Cause.MEMORY:
+        return (
+            f"The build {where} was stopped: it held {_gb(result.peak_rss_bytes)}, more than its limit of "
+            f"{_gb(limits.memory_bytes or 0)}; raise the limit, or build a narrower window."
+        )
+    if result.cause is Cause.LOG_SIZE:
+        return (
+            f"The build {where} was stopped: it printed more than {limits.log_bytes / 1e6:.3g} MB, and would fill the "
+            f"disk. Its last line was: {tail.last:.200}"
+        )
+    if result.cause is Cause.READER:
+        return f"The build for {target} was stopped: {result.reason}"
+    if report.disk_full or tail.disk_full:
+        return f"The disk is full: the build {where} could not write. Free some space (TMPDIR moves its scratch files)."
+    if result.signal is not None:
+        return _signal_sentence(result, limits, where, tail)
+    if result.exit_code == EXIT_ENVIRONMENT:
+        return (
+            f"The converter environment of {python} is broken: {report.error}. `rknn-tts doctor` shows what it holds; "
+            f"remove its folder to have it made again."
+        )
+    if result.exit_code == EXIT_STEP_FAILED:
+        said = [line for line in tail.errors if report.error is None or report.error not in line]
+        return f"The build {where} failed: {report.error}." + (f" The toolkit said: {_joined(said)}" if said else "")
+    if result.exit_code != EXIT_DONE:
+        return f"The build {where} ended with exit code {result.exit_code}. Its last line was: {tail.last:.200}"
+    if report.step != "done":
+        return f"The build {where} ended without an error before its end. Its last line was: {tail.last:.200}"
+    return None
+
+
+def engine_fault(engine: Path) -> str | None:
+    """What is wrong with the file that the toolkit exported without an error; None where it is an engine."""
+    if not engine.is_file():
+        return "The toolkit reported success but wrote no engine."
+    with engine.open("rb") as file:
+        start = file.read(len(ENGINE_MAGIC))
+    if not start:
+        return "The toolkit reported success but wrote an empty engine."
+    if start != ENGINE_MAGIC:
+        return f"The toolkit reported success but what it wrote is no engine: it starts with {start!r}."
+    return None
+
+
+def _signal_sentence(result: ChildResult, limits: Limits, where: str, tail: LogTail) -> str:
+    number = result.signal or 0
+    known = number in {member.value for member in signal.Signals}
+    name = signal.Signals(number).name if known else f"signal {number}"
+    held = f"it held {_gb(result.peak_rss_bytes)} of memory"
+    if number == signal.SIGKILL:
+        return (
+            f"The build {where} was killed from outside (SIGKILL), as the kernel does when memory runs out; {held}. "
+            f"Free some memory, or build a narrower window."
+        )
+    if number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        return f"The build {where} was ended from outside ({name})."
+    near = limits.memory_bytes is not None and result.peak_rss_bytes > _NEAR_THE_LIMIT * limits.memory_bytes
+    hint = f" Memory may have run out: {held}." if near else ""
+    said = _joined(tail.errors) or tail.last[:200]
+    return f"The toolkit crashed {where}: {name} ({signal.strsignal(number)}).{hint}" + (
+        f" It said last: {said}" if said else ""
+    )
+
+
+def _joined(lines: Sequence[str]) -> str:
+    return " | ".join(line[:200] for line in lines)
+
+
+def _gb(size_bytes: int) -> str:
+    return f"{size_bytes / 1e9:.3g} GB"

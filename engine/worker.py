@@ -1,0 +1,218 @@
+"""Runs rknn-toolkit2 once: load, build, export and, where feeds are given, its simulator in the same session.
+
+    CONVERTER_PYTHON -s -u engine/worker.py request.json
+
+The only module that imports rknn. It runs in the converter environment (Python 3.10 to 3.12, numpy 1.26), in a private
+working directory that holds the request and receives everything it writes, and imports nothing of this project but
+`torch_standin`, by path. What happened is in `result.json`, whose `step` says how far it came even after a crash.
+Exit codes:
+
+    0  everything that was asked for is there
+    3  a step returned a code other than 0, or raised
+    4  the converter environment is broken: rknn cannot be imported
+"""
+
+from __future__ import annotations
+
+import sys
+
+# The folder of this file comes first on the path, where its modules would hide others of the same name (`build`, ...).
+if __name__ == "__main__" and not getattr(sys.flags, "safe_path", False):
+    del sys.path[0]
+
+import errno
+import importlib.metadata
+import importlib.util
+import json
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+EXIT_DONE, EXIT_STEP_FAILED, EXIT_ENVIRONMENT = 0, 3, 4
+
+RESULT_FILE = "result.json"
+
+
+class StepFailed(Exception):
+    """A step of the toolkit failed without raising; the message is half a sentence."""
+
+
+class Journal:
+    """What is known so far, written to `result.json` before each step, so that it is there after a crash as well."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._data: dict[str, Any] = {"step": "start", "codes": {}}
+
+    def note(self, **values: object) -> None:
+        """Adds `values` and writes the file."""
+        self._data.update(values)
+        self._path.write_text(json.dumps(self._data))
+
+    def code(self, step: str, code: object) -> None:
+        """Notes what the toolkit returned for `step`.
+
+        Raises:
+            StepFailed: it is not 0.
+        """
+        codes = self._data["codes"]
+        codes[step] = code if isinstance(code, int) else repr(code)
+        self.note()
+        if code != 0:
+            raise StepFailed(f"{step} returned {code!r}")
+
+
+def main(request_path: Path) -> int:
+    """Does what the request in `request_path` asks for; returns the exit code.
+
+    The request's keys: onnx, engine (file names), target, toolkit (the version), custom_string, optimization_level,
+    disable_rules; feeds, simulated (file names, or null), windows, the number of feeds, and names, one for each array
+    of a window. Array j of window i is "i_j" in both npz files: of the input names[j] in `feeds`, of output j in
+    `simulated`.
+    """
+    request = json.loads(request_path.read_text())
+    journal = Journal(request_path.with_name(RESULT_FILE))
+    code = EXIT_ENVIRONMENT
+    try:
+        journal.note(step="import")
+        toolkit = _load_toolkit(request["toolkit"], journal)
+        code = EXIT_STEP_FAILED
+        _build(toolkit, request, journal)
+    except BaseException as error:  # noqa: BLE001 - the toolkit also calls sys.exit
+        traceback.print_exc()
+        journal.note(error=_describe(error), disk_full=getattr(error, "errno", None) == errno.ENOSPC)
+        return code
+    finally:
+        journal.note(peak_rss_bytes=_peak_rss_bytes())
+    journal.note(step="done")
+    return EXIT_DONE
+
+
+def _load_toolkit(wanted: str, journal: Journal) -> Any:
+    """The class rknn.api.RKNN of the version `wanted`."""
+    standin = Path(__file__).with_name("torch_standin.py")
+    spec = importlib.util.spec_from_file_location("rknn_tts_torch_standin", standin)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    torch = module.install()
+    from rknn.api import RKNN
+
+    versions = {name: importlib.metadata.version(name) for name in ("rknn-toolkit2", "numpy", "onnx", "onnxruntime")}
+    if torch == "real":
+        torch = importlib.metadata.version("torch")
+    journal.note(versions={**versions, "python": sys.version.split()[0], "torch": torch})
+    if versions["rknn-toolkit2"] != wanted:
+        raise StepFailed(f"it holds rknn-toolkit2 {versions['rknn-toolkit2']}, not {wanted}")
+    return RKNN
+
+
+def _build(toolkit: Any, request: dict[str, Any], journal: Journal) -> None:
+    inputs = _inputs_in_use(request["onnx"], journal)
+    journal.note(step="config")
+    session = toolkit(verbose=True)  # the layer table is printed only then
+    config = {
+        "target_platform": request["target"],
+        "optimization_level": request["optimization_level"],
+        "custom_string": request["custom_string"],
+    }
+    if request["disable_rules"]:
+        config["disable_rules"] = request["disable_rules"]
+    journal.code("config", session.config(**{key: value for key, value in config.items() if value is not None}))
+    journal.note(step="load_onnx")
+    journal.code("load_onnx", session.load_onnx(request["onnx"]))
+    journal.note(step="build")
+    journal.code("build", session.build(do_quantization=False))
+    journal.note(step="export_rknn")
+    journal.code("export_rknn", session.export_rknn(request["engine"]))
+    if request["feeds"]:
+        journal.note(step="init_runtime")
+        journal.code("init_runtime", session.init_runtime())
+        journal.note(step="inference")
+        _simulate(session, request, inputs)
+    journal.note(step="release")
+    session.release()
+
+
+def _inputs_in_use(path: str, journal: Journal) -> list[tuple[str, Any, list[int]]]:
+    """Name, numpy dtype and shape of every input, in the order of the ONNX, which is the order of the engine's.
+
+    Raises:
+        StepFailed: nothing reads one of them. The toolkit would drop it without a word, and the engine would have other
+            inputs than its contract says (measured on 2.3.2).
+    """
+    import onnx
+
+    journal.note(step="read")
+    graph = onnx.load(path, load_external_data=False).graph
+    initializers = {tensor.name for tensor in graph.initializer}
+    read = {name for node in _all_nodes(graph) for name in node.input} | {value.name for value in graph.output}
+    inputs = [value for value in graph.input if value.name not in initializers]
+    journal.note(outputs=[value.name for value in graph.output])
+    for value in inputs:
+        if value.name not in read:
+            raise StepFailed(f"no node reads the input {value.name!r}, so the toolkit would drop it from the engine")
+
+    def described(value: Any) -> tuple[str, Any, list[int]]:
+        tensor = value.type.tensor_type
+        dtype = onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type)
+        return value.name, dtype, [dimension.dim_value for dimension in tensor.shape.dim]
+
+    return [described(value) for value in inputs]
+
+
+def _all_nodes(graph: Any) -> list[Any]:
+    """The nodes of `graph` and of the graphs inside them."""
+    inner = [attribute.g for node in graph.node for attribute in node.attribute if attribute.HasField("g")]
+    return [*graph.node, *(node for subgraph in inner for node in _all_nodes(subgraph))]
+
+
+def _simulate(session: Any, request: dict[str, Any], inputs: Sequence[tuple[str, Any, list[int]]]) -> None:
+    """One pass of the toolkit's simulator for each window."""
+    import numpy as np
+
+    simulated = {}
+    with np.load(request["feeds"]) as feeds:
+        for window in range(request["windows"]):
+            given = {name: feeds[f"{window}_{index}"] for index, name in enumerate(request["names"])}
+            if missing := [name for name, _, _ in inputs if name not in given]:
+                raise StepFailed(f"window {window} has no feed for {', '.join(map(repr, missing))}")
+            arrays = [given[name] for name, _, _ in inputs]  # the simulator goes by position
+            for array, (name, dtype, shape) in zip(arrays, inputs, strict=True):
+                if array.dtype != dtype or list(array.shape) != shape:
+                    raise StepFailed(
+                        f"the feed of window {window} for the input {name!r} is {array.dtype}{list(array.shape)}, "
+                        f"the ONNX says {dtype}{shape}"
+                    )
+            # Without it the simulator takes every input of rank 4 as NHWC; other ranks are left alone.
+            outputs = session.inference(inputs=arrays, data_format="nchw")
+            if outputs is None:
+                raise StepFailed(f"inference returned nothing for window {window}")
+            simulated.update({f"{window}_{index}": array for index, array in enumerate(outputs)})
+    np.savez(request["simulated"], **simulated)
+
+
+def _describe(error: BaseException) -> str:
+    """The last line that tells something; the toolkit puts whole tracebacks into messages."""
+    if isinstance(error, SystemExit):
+        return f"the toolkit called exit({error.code!r})"
+    lines = [line.strip() for line in str(error).splitlines() if line.strip(" \x1b[0m")]
+    if isinstance(error, StepFailed):
+        return lines[-1]
+    if len(lines) > 1:  # the toolkit's own traceback: its last line already names the exception
+        return lines[-1]
+    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
+
+
+def _peak_rss_bytes() -> int:
+    """Largest resident memory of this process. Not getrusage: that starts with what our parent held at fork."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("VmHWM:"):
+            return int(line.split()[1]) * 1024
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1])))
