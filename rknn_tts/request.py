@@ -1,0 +1,155 @@
+"""What a user asks for: the one dataclass behind every command's options, `make` variable and JSON field.
+
+Each field states its help, the commands it belongs to, and whether it is a positional argument. The command line is built
+from this table; the option is the field's name with dashes (`--decoder-mask`), the `make` variable its name in capitals
+(`DECODER_MASK=1`), but for those in `MAKE_NAMES`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import types
+import typing
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from contracts.errors import UserInput
+
+BUILDING = ("engine", "compile")
+CONVERTING = ("engine", "export")
+EVERY = ("engine", "export", "compile", "inspect", "families", "doctor", "clean")
+
+MAKE_NAMES = {"output": "OUT"}
+"""Fields whose `make` variable is not simply their name in capitals."""
+
+DEFAULT_TARGET = "rk3588"
+DEFAULT_TOOLKIT = "2.3.2"
+
+
+def _option(help_text: str, commands: tuple[str, ...], default: Any = None, *, positional: bool = False) -> Any:
+    metadata = {"help": help_text, "commands": commands, "positional": positional}
+    if isinstance(default, list):
+        return field(default_factory=list, metadata=metadata)
+    return field(default=default, metadata=metadata)
+
+
+@dataclass(frozen=True)
+class Request:
+    """One command with its options; None where the user said nothing."""
+
+    command: str
+    family: str | None = _option("The family: see `rknn-tts families`.", CONVERTING, positional=True)
+    model: str | None = _option("The file.", ("compile", "inspect"), positional=True)
+    target: str = _option("The SoC to build for.", BUILDING, DEFAULT_TARGET)
+    stage: str | None = _option("The family's stage; its first one by default.", CONVERTING)
+    checkpoint: str | None = _option("The checkpoint to convert; a public one of a package by default.", CONVERTING)
+    window: int | None = _option("Width of the compiled window in latent frames.", CONVERTING)
+    context: int | None = _option("Frames of context on each side of what a window emits.", CONVERTING)
+    decoder_mask: bool = _option(
+        "Mask inside the decoder too, so that utterances shorter than a window end exactly.", CONVERTING, False
+    )
+    sample_rate: int | None = _option("Samples per second, for a checkpoint that does not state it.", CONVERTING)
+    toolkit: str = _option("Version of rknn-toolkit2.", BUILDING, DEFAULT_TOOLKIT)
+    output: str | None = _option(
+        "Where to write: a folder, or the file itself (.rknn, or .onnx for export).", ("engine", "export", "compile")
+    )
+    force: bool = _option("Do every step again, though its result is at hand.", ("engine", "export", "compile"), False)
+    accept_regtask: list[str] = _option(
+        "Build past this hardware field: target:offset:shift:limit. May be repeated.", BUILDING, []
+    )
+    timeout: float | None = _option("Stop the toolkit after this many seconds.", BUILDING)
+    memory: float | None = _option("Stop the toolkit past this many GB.", BUILDING)
+    json: bool = _option("Print one JSON object instead of text.", EVERY, False)
+    junit: str | None = _option("Write the verdicts to this file as JUnit XML.", ("engine", "export", "compile"))
+
+
+@dataclass(frozen=True)
+class Option:
+    """One field of `Request` as a command line or `make` sees it.
+
+    `kind` is the plain type of a value: str, int, float or bool; `many` where it may be repeated.
+    """
+
+    name: str
+    kind: type
+    many: bool
+    default: Any
+    help: str
+    commands: tuple[str, ...]
+    positional: bool
+
+    @property
+    def flag(self) -> str:
+        """The command line's spelling."""
+        return "--" + self.name.replace("_", "-")
+
+    @property
+    def variable(self) -> str:
+        """`make`'s spelling."""
+        return MAKE_NAMES.get(self.name, self.name.upper())
+
+
+def options(command: str | None = None) -> tuple[Option, ...]:
+    """The options of `command` in order, or of all commands."""
+    hints = typing.get_type_hints(Request)
+    found = []
+    for entry in dataclasses.fields(Request):
+        if entry.metadata and (command is None or command in entry.metadata["commands"]):
+            many = typing.get_origin(hints[entry.name]) is list
+            default = [] if many else entry.default
+            found.append(Option(entry.name, _plain(hints[entry.name]), many, default, **entry.metadata))
+    return tuple(found)
+
+
+def request_from_make(command: str, environment: Mapping[str, str], given: str) -> Request:
+    """The request behind `make COMMAND NAME=value ...`.
+
+    Args:
+        command: the command.
+        environment: where `make` exported its variables.
+        given: names of the variables set on make's command line, blank-separated, each with or without `=`.
+
+    Raises:
+        UserInput: a variable on make's command line is unknown or not the command's, or a value cannot be read.
+    """
+    known = {option.variable: option for option in options(command)}
+    everywhere = {option.variable for option in options()}
+    for name in (word.split("=")[0] for word in given.split()):
+        if name not in known and name in everywhere:
+            raise UserInput(f"make {command} takes no {name}; it takes {', '.join(known)}.")
+        if name not in known:
+            close = difflib.get_close_matches(name, known, n=1)
+            hint = f"did you mean {close[0]}?" if close else f"make {command} takes {', '.join(known)}."
+            raise UserInput(f"There is no variable {name}; {hint}")
+    values = {
+        option.name: _read(option, text) for option in known.values() if (text := environment.get(option.variable))
+    }
+    return Request(command=command, **values)
+
+
+def _plain(hint: Any) -> type:
+    if typing.get_origin(hint) in (types.UnionType, typing.Union, list):
+        return _plain(next(a for a in typing.get_args(hint) if a is not type(None)))
+    assert isinstance(hint, type)
+    return hint
+
+
+_TRUE, _FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
+
+
+def _read(option: Option, text: str) -> Any:
+    if option.many:
+        return text.split()
+    if option.kind is bool:
+        if text.lower() in _TRUE + _FALSE:
+            return text.lower() in _TRUE
+        raise UserInput(f"{option.variable}={text}: 1 or 0 is expected.")
+    if option.kind is str:
+        return text
+    try:
+        return option.kind(text)
+    except ValueError:
+        what = "a whole number" if option.kind is int else "a number"
+        raise UserInput(f"{option.variable}={text}: {what} is expected.") from None
