@@ -22,9 +22,11 @@ CONVERTING = ("engine", "export")
 EVERY = ("engine", "export", "compile", "inspect", "families", "doctor", "clean")
 
 MAKE_NAMES = {"output": "OUT"}
-"""Fields whose `make` variable is not simply their name in capitals."""
+"""Fields whose `make` variable is not simply their flag in capitals."""
 
-DEFAULT_TARGET = "rk3588"
+FLAG_NAMES = {"timeout_s": "timeout", "memory_gb": "memory"}
+"""Fields whose flag goes without the unit in their name; the help states it."""
+
 DEFAULT_TOOLKIT = "2.3.2"
 
 
@@ -42,7 +44,7 @@ class Request:
     command: str
     family: str | None = _option("The family: see `rknn-tts families`.", CONVERTING, positional=True)
     model: str | None = _option("The file.", ("compile", "inspect"), positional=True)
-    target: str = _option("The SoC to build for.", BUILDING, DEFAULT_TARGET)
+    target: str | None = _option("The SoC to build for, such as rk3588.", BUILDING)
     stage: str | None = _option("The family's stage; its first one by default.", CONVERTING)
     checkpoint: str | None = _option("The checkpoint to convert; a public one of a package by default.", CONVERTING)
     window: int | None = _option("Width of the compiled window in latent frames.", CONVERTING)
@@ -59,8 +61,8 @@ class Request:
     accept_regtask: list[str] = _option(
         "Build past this hardware field: target:offset:shift:limit. May be repeated.", BUILDING, []
     )
-    timeout: float | None = _option("Stop the toolkit after this many seconds.", BUILDING)
-    memory: float | None = _option("Stop the toolkit past this many GB.", BUILDING)
+    timeout_s: float | None = _option("Stop the toolkit after this many seconds.", BUILDING)
+    memory_gb: float | None = _option("Stop the toolkit past this many GB.", BUILDING)
     json: bool = _option("Print one JSON object instead of text.", EVERY, False)
     junit: str | None = _option("Write the verdicts to this file as JUnit XML.", ("engine", "export", "compile"))
 
@@ -83,12 +85,12 @@ class Option:
     @property
     def flag(self) -> str:
         """The command line's spelling."""
-        return "--" + self.name.replace("_", "-")
+        return "--" + FLAG_NAMES.get(self.name, self.name).replace("_", "-")
 
     @property
     def variable(self) -> str:
         """`make`'s spelling."""
-        return MAKE_NAMES.get(self.name, self.name.upper())
+        return MAKE_NAMES.get(self.name, FLAG_NAMES.get(self.name, self.name).upper())
 
 
 def options(command: str | None = None) -> tuple[Option, ...]:
