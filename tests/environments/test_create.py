@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+from tests.environments.stubs import Machine
+
+
+def wait_for(path: Path) -> None:
+    deadline = time.monotonic() + 20
+    while not path.exists():
+        assert time.monotonic() < deadline, f"{path} never appeared"
+        time.sleep(0.02)
+
+
+def test_create_prints_only_the_python_when_a_script_asks_for_it(machine: Machine) -> None:
+    machine.add()
+    done = machine.create("rknn-2.3.2", "--print-python")
+    assert (done.returncode, done.stdout) == (0, f"{machine.root}/.venv-rknn-2.3.2/bin/python\n")
+
+
+def test_create_sets_up_each_when_several_are_named(machine: Machine) -> None:
+    machine.add()
+    assert machine.create("toolchain", "rknn").returncode == 0
+    assert machine.pip_locks() == ["toolchain", "rknn-2.3.2"]
+
+
+def test_create_ends_with_one_sentence_and_status_2_when_only_3_13_is_there(machine: Machine) -> None:
+    machine.add("python3", "3.13.0")
+    done = machine.create("toolchain")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("rknn-tts: rknn-tts needs CPython 3.10, 3.11 or 3.12")
+    assert done.stderr.count("\n") == 1
+
+
+def test_create_ends_with_status_2_when_the_toolkit_has_no_lock(machine: Machine) -> None:
+    done = machine.create("rknn-1.0")
+    assert done.returncode == 2
+    assert "requirements/ has 2.3.2, 2.5.0" in done.stderr
+
+
+def test_create_installs_once_when_two_run_at_the_same_time(machine: Machine) -> None:
+    machine.add()
+    environ = machine.environ(STUB_SLEEP="0.5")
+    first = subprocess.Popen(machine.command("toolchain"), env=environ, stderr=subprocess.PIPE, text=True)
+    wait_for(machine.calls)
+    second = machine.create("toolchain", STUB_SLEEP="0.5")
+    first.communicate(timeout=30)
+    assert (first.returncode, second.returncode) == (0, 0)
+    assert f"waiting for another set-up of the same environment to end (process {first.pid})" in second.stderr
+    assert machine.pip_locks() == ["toolchain"]
+
+
+def test_create_waits_for_the_orphaned_pip_and_repairs_when_the_first_was_killed(machine: Machine) -> None:
+    machine.add()
+    environ = machine.environ(STUB_SLEEP="1")
+    first = subprocess.Popen(machine.command("toolchain"), env=environ, stderr=subprocess.DEVNULL)
+    wait_for(machine.calls)
+    os.kill(first.pid, signal.SIGKILL)
+    first.wait()
+    second = machine.create("toolchain")
+    assert second.returncode == 0
+    lines = second.stderr.splitlines()
+    assert "waiting for another set-up" in lines[0]
+    assert "again, because its set-up did not finish" in lines[1]
+    assert machine.pip_locks() == ["toolchain", "toolchain"]

@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+import subprocess
+import threading
+from pathlib import Path
+
+import pytest
+
+from environments.exclusive import only_one
+from environments.trouble import Trouble
+
+
+def test_only_one_waits_and_says_so_when_another_holds_the_lock(tmp_path: Path) -> None:
+    said: list[str] = []
+    events: list[str] = []
+
+    def second() -> None:
+        with only_one(tmp_path / "lock", said.append):
+            events.append("second")
+
+    with only_one(tmp_path / "lock", said.append):
+        thread = threading.Thread(target=second)
+        thread.start()
+        thread.join(0.2)
+        assert thread.is_alive()
+        events.append("first")
+    thread.join(10)
+    assert events == ["first", "second"]
+    assert len(said) == 1
+    assert said[0].startswith("waiting for another set-up")
+
+
+def test_only_one_says_nothing_when_the_lock_is_free(tmp_path: Path) -> None:
+    said: list[str] = []
+    with only_one(tmp_path / "lock", said.append):
+        pass
+    with only_one(tmp_path / "lock", said.append):
+        pass
+    assert said == []
+
+
+def test_only_one_waits_when_a_child_still_has_the_descriptor(tmp_path: Path) -> None:
+    said: list[str] = []
+    with only_one(tmp_path / "lock", said.append) as descriptor:
+        child = subprocess.Popen(["/bin/sh", "-c", "read line"], stdin=subprocess.PIPE, pass_fds=(descriptor,))
+    thread = threading.Thread(target=lambda: only_one(tmp_path / "lock", said.append).__enter__())
+    thread.start()
+    thread.join(0.2)
+    assert thread.is_alive()
+    child.communicate(b"\n")
+    thread.join(10)
+    assert not thread.is_alive()
+
+
+def test_only_one_refuses_when_the_folder_does_not_exist(tmp_path: Path) -> None:
+    with pytest.raises(Trouble, match="cannot be written"), only_one(tmp_path / "no" / "lock", print):
+        pass

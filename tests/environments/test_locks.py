@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+import pytest
+
+from environments.locks import parse_name, toolkit_versions
+from environments.trouble import Trouble
+from tests.environments.stubs import Machine
+
+
+@pytest.mark.parametrize(
+    ("name", "folder", "locks"),
+    [
+        ("toolchain", ".venv", ["toolchain"]),
+        ("toolchain+dev", ".venv", ["toolchain", "dev"]),
+        ("rknn-2.5.0", ".venv-rknn-2.5.0", ["rknn-2.5.0"]),
+        ("rknn", ".venv-rknn-2.3.2", ["rknn-2.3.2"]),
+    ],
+)
+def test_parse_name_gives_folder_and_locks_when_name_is_known(
+    machine: Machine, name: str, folder: str, locks: list[str]
+) -> None:
+    wanted = parse_name(machine.root, name)
+    assert wanted.folder == machine.root / folder
+    assert [lock.name for lock in wanted.locks] == locks
+    assert wanted.python == machine.root / folder / "bin" / "python"
+
+
+def test_parse_name_reads_size_and_digest_when_lock_states_them(machine: Machine) -> None:
+    machine.lock("rknn-2.3.2").write_bytes(b"# Size: 12 MB\n")
+    (lock,) = parse_name(machine.root, "rknn-2.3.2").locks
+    assert lock.megabytes == 12
+    # sha256sum of those 14 bytes.
+    assert lock.digest == "e496926fdc07dd748bebf03ff9a339c1d63667778b860aa56557e611593bb802"
+    assert not lock.hashed
+
+
+def test_parse_name_lists_versions_when_toolkit_has_no_lock(machine: Machine) -> None:
+    with pytest.raises(Trouble, match=r"no lock for rknn-toolkit2 9\.9: requirements/ has 2\.3\.2, 2\.5\.0\."):
+        parse_name(machine.root, "rknn-9.9")
+
+
+def test_parse_name_lists_extras_when_extra_is_unknown(machine: Machine) -> None:
+    with pytest.raises(Trouble, match=r"asks for 'deb', and requirements/ has no such extra: there is dev$"):
+        parse_name(machine.root, "toolchain+deb")
+
+
+@pytest.mark.parametrize("name", ["", "dev", "../x", "rknn-../x", "rknn-", "toolchain+../dev", "toolchain+"])
+def test_parse_name_refuses_when_name_is_no_environment(machine: Machine, name: str) -> None:
+    with pytest.raises(Trouble):
+        parse_name(machine.root, name)
+
+
+def test_parse_name_says_what_to_do_when_lock_is_missing(machine: Machine) -> None:
+    machine.lock("toolchain").unlink()
+    with pytest.raises(Trouble, match=r"toolchain\.txt: this lock cannot be read .*git checkout"):
+        parse_name(machine.root, "toolchain")
+
+
+def test_toolkit_versions_finds_a_version_when_a_lock_is_added(machine: Machine) -> None:
+    machine.lock("rknn-2.9.1").write_text("")
+    machine.lock("rknn-overrides").write_text("")
+    assert toolkit_versions(machine.root) == ["2.3.2", "2.5.0", "2.9.1"]
