@@ -36,6 +36,6 @@ def main(arguments: Optional[List[str]] = None) -> int:
 
 
 if __name__ == "__main__":
-    # The folder of this file comes first on the path, where its modules would hide others of the same name.
-    sys.path[0] = str(ROOT)
+    # Python puts the folder of this file on its path, where `setup` and others would hide modules of the same name.
+    sys.path[:] = [str(ROOT)] + [entry for entry in sys.path if entry != str(ROOT / "environments")]
     sys.exit(main())

@@ -6,6 +6,7 @@ A name on PATH is no proof: version managers put stand-ins there that fail when 
 
 import os
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Dict, Iterator, List, Mapping, NamedTuple, Optional, Tuple
 
@@ -100,8 +101,9 @@ def commands(environ: Mapping[str, str]) -> Iterator[str]:
 def survey(environ: Mapping[str, str]) -> List[Python]:
     """Every Python on PATH, asked, each executable once."""
     found: List[Python] = []
-    for command in commands(environ):
-        python = ask(command, environ)
+    with ThreadPoolExecutor(max_workers=4) as pool:
+        asked = list(pool.map(lambda command: ask(command, environ), commands(environ)))
+    for python in asked:
         if not python.executable or all(python.executable != other.executable for other in found):
             found.append(python)
     return found

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from engine.environment import CONVERTER_PYTHON
 from environments.host import libc_name, system_problem
 from environments.locks import DEFAULT_TOOLKIT, Wanted, parse_name, toolkit_versions
 from environments.pythons import explain, survey
@@ -58,6 +59,7 @@ def examine(root: Path, workdir: Path, environ: Mapping[str, str] | None = None)
         examine_pythons(variables),
         *examine_variables(variables),
         *examine_environments(root),
+        *examine_named_converter(variables),
         *examine_shadows(workdir),
         examine_disk(root),
         examine_memory(Path("/proc/meminfo"), Path("/sys/fs/cgroup/memory.max")),
@@ -146,6 +148,25 @@ def _examine_packages(wanted: Wanted, versions: Mapping[str, str]) -> Iterator[F
         yield Finding(
             f"{wanted.folder.name}: packages", "; ".join(others), "warning", f"not what the lock says: {again}"
         )
+
+
+def examine_named_converter(environ: Mapping[str, str]) -> Iterator[Finding]:
+    """The converter environment that a variable names in the place of ours, as a pinned image of CI does."""
+    python = environ.get(CONVERTER_PYTHON)
+    if not python:
+        return
+    if not os.access(python, os.X_OK):
+        yield Finding(CONVERTER_PYTHON, python, "problem", "it is missing or cannot be run: correct it, or unset it")
+        return
+    versions = installed_versions(Path(python).absolute().parent.parent)
+    if "rknn-toolkit2" not in versions:
+        remedy = "rknn-toolkit2 was not found beside it: name the python of an environment that has it"
+        yield Finding(CONVERTER_PYTHON, python, "warning", remedy)
+        return
+    told = [f"{package} {versions[package]}" for package in _TOLD if package in versions]
+    yield Finding(CONVERTER_PYTHON, f"{python}: " + ", ".join(told), "ok")
+    for package, found, reason in breakages(versions):
+        yield Finding(f"{CONVERTER_PYTHON}: {package}", found, "problem", f"{reason}; install an older one there")
 
 
 def examine_shadows(workdir: Path) -> Iterator[Finding]:

@@ -12,6 +12,7 @@ from rknn_tts.doctor import (
     examine,
     examine_environments,
     examine_memory,
+    examine_named_converter,
     examine_pythons,
     examine_shadows,
     examine_system,
@@ -110,6 +111,23 @@ def test_examine_environments_reports_a_folder_when_somebody_else_made_it(root: 
     (root / ".venv").mkdir()
     (root / ".venv" / "pyvenv.cfg").write_text("")
     assert next(iter(examine_environments(root))).status == "problem"
+
+
+def test_examine_named_converter_reports_a_breakage_when_the_named_one_has_it(root: Path) -> None:
+    set_up(root, "rknn-2.3.2", GOOD | {"setuptools": "82.0"})
+    python = str(root / ".venv-rknn-2.3.2" / "bin" / "python")
+    named, broken = examine_named_converter({"RKNN_TTS_CONVERTER_PYTHON": python})
+    assert (named.found.startswith(f"{python}: rknn-toolkit2 2.3.2"), named.status) == (True, "ok")
+    assert (broken.found, broken.status) == ("82.0", "problem")
+
+
+def test_examine_named_converter_reports_a_problem_when_it_does_not_exist() -> None:
+    (found,) = examine_named_converter({"RKNN_TTS_CONVERTER_PYTHON": "/no/python"})
+    assert (found.found, found.status) == ("/no/python", "problem")
+
+
+def test_examine_named_converter_finds_nothing_when_none_is_named() -> None:
+    assert list(examine_named_converter({})) == []
 
 
 def test_examine_shadows_finds_nothing_when_the_folder_is_clean(tmp_path: Path) -> None:
