@@ -19,8 +19,8 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from contracts.manifest import LogSummary, RegtaskCount
-from contracts.verdicts import Verdict, at_most, failure, passed, unproven
-from logs.classes import LineClass
+from contracts.verdicts import Status, Verdict, at_most, failure, passed
+from logs.known_texts import LineClass
 from logs.regtask import REGTASK_FLOOD, Evidence, RegtaskKey, evidence_of
 from logs.tally import FieldCount, Tally, describe, quoted
 
@@ -57,11 +57,18 @@ def judge_log(lines: Iterable[str], accepted: Collection[RegtaskKey] = ()) -> Lo
     return LogJudgement(verdicts, _summary(tally))
 
 
+_REMEDIES = {
+    LineClass.RANDOM_WEIGHTS: "Give the model together with its external data.",
+    LineClass.NO_KERNEL: "Rewrite it with operators that have one, or keep it outside the engine.",
+    LineClass.BAD_TENSOR: "Look for an empty or dynamic tensor in the graph.",
+}
+
+
 def _complete(tally: Tally) -> Verdict:
     if tally.done:
         return passed("log.complete", "the build came to its end")
     last = f"the last line is: {quoted(tally.last)}" if tally.last else "it is empty"
-    return failure("log.complete", f"The log is cut off, the build did not come to its end; {last}")
+    return failure("log.complete", f"The log is cut off: the build did not come to its end; {last}.")
 
 
 def _failing(gate: str, tally: Tally, kind: LineClass, clean: str) -> Verdict:
@@ -69,15 +76,8 @@ def _failing(gate: str, tally: Tally, kind: LineClass, clean: str) -> Verdict:
     if not examples.count:
         return passed(gate, clean, 0, "lines")
     sentences = list(dict.fromkeys(describe(line) for line in examples.kept))
-    remedy = _REMEDIES[kind]
-    return failure(gate, f"{'; '.join(sentences)}{_more(examples.count)}. {remedy}", examples.count, "lines")
-
-
-_REMEDIES = {
-    LineClass.RANDOM_WEIGHTS: "Give the model together with its external data.",
-    LineClass.NO_KERNEL: "Rewrite it with operators that have one, or keep it outside the engine.",
-    LineClass.BAD_TENSOR: "Look for an empty or dynamic tensor in the graph.",
-}
+    detail = f"{'; '.join(sentences)}{_more(examples.count)}. {_REMEDIES[kind]}"
+    return failure(gate, detail, examples.count, "lines")
 
 
 def _regtask(tally: Tally) -> tuple[Verdict, ...]:
@@ -90,36 +90,33 @@ def _field_verdict(tally: Tally, key: RegtaskKey, seen: FieldCount) -> Verdict:
     evidence, reason = evidence_of(key)
     what = (
         f"REGTASK field target {key.target}, offset {key.offset:#x}, shift {key.shift}: limit {key.limit:#x}, "
-        f"largest value {seen.max_value:#x}, {seen.count} lines"
+        f"largest value {seen.max_value:#x}, {_lines(seen.count)}"
     )
     if key in tally.accepted:
         known = "known to be wrong on a board: " if evidence is Evidence.FATAL else ""
-        detail = f"{what}; {known}{reason}; accepted by the user (--accept-regtask {key})"
+        detail = f"{what}; {known}{reason}; accepted by the user (--accept-regtask {key})."
     elif evidence is Evidence.UNPROVEN:
-        detail = f"{what}; {reason}: only a board can tell whether this engine is right"
+        detail = f"{what}; {reason}: only a board can tell whether this engine is right."
     elif evidence is Evidence.FATAL:
-        detail = f"{what}; {reason}. Change the graph: this engine would compute wrong values on a board"
+        detail = f"{what}; {reason}. Change the graph: this engine would compute wrong values on a board."
     else:
-        detail = f"{what}; {reason}. To build past it: --accept-regtask {key}"
-    verdict = failure if tally.fails(key) else unproven
-    return _with_limit(verdict("log.regtask", detail, f"{seen.max_value:#x}"), f"{key.limit:#x}")
-
-
-def _with_limit(verdict: Verdict, limit: str) -> Verdict:
+        detail = f"{what}; {reason}. To build past it: --accept-regtask {key}."
     return Verdict(
-        gate=verdict.gate, measured=verdict.measured, threshold=limit, status=verdict.status, detail=verdict.detail
+        gate="log.regtask",
+        measured=f"{seen.max_value:#x}",
+        threshold=f"{key.limit:#x}",
+        status=Status.FAILED if tally.fails(key) else Status.UNPROVEN,
+        detail=detail,
     )
 
 
 def _regtask_count(tally: Tally) -> Verdict:
-    detail = (
-        "REGTASK lines in all"
-        if tally.regtask_lines <= REGTASK_FLOOD
-        else (
+    detail = "REGTASK lines in all"
+    if tally.regtask_lines > REGTASK_FLOOD:
+        detail = (
             f"{tally.regtask_lines} REGTASK lines: so many fail whatever their fields, and none can be accepted. "
-            "Make the window smaller or split the layer"
+            "Make the window smaller or split the layer."
         )
-    )
     return at_most("log.regtask_count", tally.regtask_lines, REGTASK_FLOOD, "lines", detail)
 
 
@@ -129,7 +126,7 @@ def _unknown_errors(tally: Tally) -> Verdict:
         return passed("log.unknown_errors", "no error that is not known to be harmless", 0, "lines")
     raised = f"The toolkit raised {tally.exception}. " if tally.exception else ""
     quotes = "; ".join(f"`{quoted(line.message)}`" for line in errors.kept)
-    detail = f"{raised}Errors that are not known to be harmless: {quotes}{_more(errors.count)}"
+    detail = f"{raised}Errors that are not known to be harmless: {quotes}{_more(errors.count)}."
     return failure("log.unknown_errors", detail, errors.count, "lines")
 
 
@@ -168,4 +165,8 @@ def _summary(tally: Tally) -> LogSummary:
 
 
 def _more(count: int) -> str:
-    return f" ({count} lines in all)" if count > 1 else ""
+    return f" ({_lines(count)} in all)" if count > 1 else ""
+
+
+def _lines(count: int) -> str:
+    return "1 line" if count == 1 else f"{count} lines"

@@ -76,16 +76,18 @@ class KnownField:
         return key.offset == self.offset and self.target in (None, key.target) and self.limit in (None, key.limit)
 
 
+_RUNNING = "seen on engines that the reference runs, or on every Piper and Qwen3 build of a target"
+
 KNOWN_FIELDS = (
     KnownField(
         Evidence.FATAL, "the stride field: Conv1d strides 9, 15, 30, 60 print it, 6, 7, 8, 10, 12, 16 do not", 0x1014
     ),
     KnownField(Evidence.FATAL, "the field that over-wide windows overflow (the 512-frame Kokoro window)", 0x4030),
     KnownField(Evidence.FATAL, "the field that over-wide convolutions overflow", 0x1028, "v2", 0x3FFF),
-    KnownField(Evidence.UNPROVEN, "seen on Kokoro engines that the reference runs on rk3566", 0x1028, "lite", 0x7FF),
-    KnownField(Evidence.UNPROVEN, "seen on every rk3566 Piper build, the reference's running engine included", 0x4038),
-    KnownField(Evidence.UNPROVEN, "seen on every rk3566 Piper build, the reference's running engine included", 0x5048),
-    KnownField(Evidence.UNPROVEN, "seen on every rk3576 Piper build", 0x1090, "f2"),
+    KnownField(Evidence.UNPROVEN, _RUNNING, 0x1028, "lite", 0x7FF),
+    KnownField(Evidence.UNPROVEN, _RUNNING, 0x4038),
+    KnownField(Evidence.UNPROVEN, _RUNNING, 0x5048),
+    KnownField(Evidence.UNPROVEN, _RUNNING, 0x1090, "f2"),
 )
 """From cases.md, in order of precedence. A field that is not here fails until it is added with its evidence."""
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from logs.classes import FAILING, Line, LineClass, classify
+from logs.classes import Line, classify
+from logs.known_texts import FAILING, LineClass
 from logs.regtask import REGTASK_FLOOD, REGTASK_MARK, Evidence, RegtaskKey, RegtaskLine, evidence_of
 
 KEPT_EXAMPLES = 5
@@ -129,4 +130,4 @@ def describe(line: Line) -> str:
         return f"The board has no kernel for {which}"
     if line.kind is LineClass.BAD_TENSOR:
         return f"A tensor of the engine has no valid size ({quoted(line.message)})"
-    return f"The toolkit printed an error that is not known to be harmless: {quoted(line.message)}"
+    return f"The toolkit printed an error that is not known to be harmless: `{quoted(line.message)}`"
