@@ -1,0 +1,1 @@
+"""Gates: plain arrays and graphs in, verdicts out. They know no family."""

@@ -1,0 +1,94 @@
+"""Structural gate: operators that cannot run on the board, or that have no place in a fixed graph.
+
+The lists are measured: for each operator of opset 19 a graph of one convolution and that operator was built with
+rknn-toolkit2 2.3.2 for rk3588, and read for what the compiler says of it; for rk3562, rk3566 and rk3576 the missing
+kernels are the same. Operators that the vendor lists as unsupported but that build without complaint (Reciprocal and
+CumSum are rewritten, GatherND is placed on the CPU) are not here: see `vendor_limits`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import onnx_ir as ir
+
+from contracts.verdicts import Verdict, at_most
+from gates.graphs import node_label
+from gates.snr import listed
+
+GATE = "structure.operators"
+
+_NO_KERNEL = "no NPU or CPU kernel on the board"
+"""Logged as `No lowering found for: NODE, node type = OP`; build returns 0 and the simulator is right all the same."""
+
+_RANDOM = "draws random numbers: make the noise an input of the graph"
+"""RandomNormal and RandomUniform are folded: the engine holds one draw for ever. The others have no kernel."""
+
+_CONTROL_FLOW = "control flow is not compiled: choose the branch or unroll it"
+"""If: KeyError 'cond'. Loop: "will cause the graph to be a dynamic graph". Scan: its body is dropped with an E line."""
+
+_COMPUTED_SHAPE = "computes a shape or a length: give fixed shapes and fold the graph"
+"""Where their inputs are not folded: the build ends in a traceback or "need to be constant"."""
+
+_DATA_DEPENDENT = "the size or scale of its output depends on the data: the toolkit refuses it as a dynamic graph"
+
+_BREAKS = "the toolkit breaks on it"
+"""A traceback out of load or build, or the compiler process aborts (BitShift)."""
+
+_REASONS: Mapping[str, tuple[str, ...]] = {
+    _NO_KERNEL: (
+        "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "BitwiseAnd", "BitwiseNot", "CastLike", "Ceil", "Celu",
+        "CenterCropPad", "Col2Im", "Compress", "Cosh", "DFT", "Det", "EyeLike", "GlobalLpPool", "GridSample", "IsInf",
+        "IsNaN", "LpPool", "Mean", "MeanVarianceNormalization", "Min", "Mish", "Or", "RNN", "ReduceL1", "ReduceLogSum",
+        "ReduceLogSumExp", "ReduceProd", "ReduceSumSquare", "STFT", "Scatter", "ScatterElements", "Selu", "Shrink",
+        "Sign", "Sinh", "Softsign", "Tan", "Trilu", "Xor",
+    ),
+    _RANDOM: (
+        "Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike",
+    ),
+    _CONTROL_FLOW: ("If", "Loop", "Scan"),
+    _COMPUTED_SHAPE: ("ConstantOfShape", "Range", "Shape", "Size"),
+    _DATA_DEPENDENT: ("DynamicQuantizeLinear", "NonMaxSuppression", "NonZero", "Unique"),
+    _BREAKS: (
+        "BitShift", "BitwiseOr", "BitwiseXor", "DeformConv", "GroupNormalization", "SequenceAt", "SequenceConstruct",
+        "SplitToSequence",
+    ),
+}  # fmt: skip
+
+REFUSED: Mapping[str, str] = {op: reason for reason, ops in _REASONS.items() for op in ops}
+"""Every refused operator of the default domain, with the reason for the person at the command line."""
+
+
+FOLDED_BY_TOOLKIT = frozenset({_NO_KERNEL, _DATA_DEPENDENT})
+"""Reasons that do not hold where all inputs are constant: the toolkit folds the node (measured: Trilu, Ceil, Min)."""
+
+
+def operators(model: ir.Model) -> Verdict:
+    """Verdict that every node is one the board can run; offenders are named with operator, node and reason.
+
+    Looks into subgraphs too. A node of another domain than ONNX's own, and a local function, fail as well.
+    """
+    offenders = [f"function '{function.name}' (must be inlined)" for function in model.functions.values()]
+    constant = set(model.graph.initializers.values()) - set(model.graph.inputs)
+    checked = 0
+    for node in model.graph.all_nodes():
+        checked += 1
+        folds = all(value in constant for value in node.inputs if value is not None)
+        reason = _refusal(node, folds)
+        if reason:
+            offenders.append(f"{node.op_type}, {node_label(node)} ({reason})")
+        elif folds:
+            constant.update(node.outputs)
+    detail = listed(offenders) if offenders else f"{checked} nodes, each with an operator that the board can run"
+    return at_most(GATE, len(offenders), 0, "nodes", detail)
+
+
+def _refusal(node: ir.Node, folds: bool) -> str | None:
+    if node.domain not in ("", "ai.onnx"):
+        return f"domain {node.domain}: {_NO_KERNEL}"
+    reason = REFUSED.get(node.op_type)
+    if reason is None or (folds and reason in FOLDED_BY_TOOLKIT):
+        return None
+    if reason == _CONTROL_FLOW and node.inputs and node.inputs[0] is not None:
+        return f"input '{node.inputs[0].name}'; {reason}"
+    return reason

@@ -1,0 +1,178 @@
+"""The one way gates run graphs: onnxruntime on the CPU, in fp32, unoptimised, quiet and repeatable.
+
+Graph optimisation is off by default, so that what is measured is the graph and not onnxruntime's own rewrites. Results
+depend on the number of threads (measured: one and two threads differ in the last bits on the Piper decoder), so that
+number is fixed rather than taken from the machine.
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+import onnxruntime
+from numpy.typing import NDArray
+from onnxruntime.capi import onnxruntime_pybind11_state as ort_state
+
+from contracts.errors import Refusal, ToolFailure, UserInput
+
+Array = NDArray[Any]
+Feeds = Mapping[str, Array]
+Model = bytes | Path | onnx.ModelProto | ir.Model
+"""A graph as a gate takes it. Only a path or an `ir.Model` can have external data or more than 2 GiB of weights."""
+
+THREADS = 2
+"""Threads of a run: a fixed number, because results depend on it; two are what the smallest CI machine has."""
+
+FATAL_ONLY = 4
+"""onnxruntime's severity under which it prints nothing but what ends the process."""
+
+IN_MEMORY_BYTES = 1 << 30
+"""Weights past this size go to onnxruntime through a file: a protobuf message ends at 2 GiB."""
+
+_DTYPES: Mapping[str, str] = {
+    "tensor(float)": "float32", "tensor(double)": "float64", "tensor(float16)": "float16", "tensor(bool)": "bool",
+    "tensor(int8)": "int8", "tensor(int16)": "int16", "tensor(int32)": "int32", "tensor(int64)": "int64",
+    "tensor(uint8)": "uint8", "tensor(uint16)": "uint16", "tensor(uint32)": "uint32", "tensor(uint64)": "uint64",
+}  # fmt: skip
+
+_ORT_ERRORS: tuple[type[Exception], ...] = (
+    *(kind for kind in vars(ort_state).values() if isinstance(kind, type) and issubclass(kind, Exception)),
+    RuntimeError,
+    MemoryError,
+)
+"""What onnxruntime raises: its status codes have no common base class, and C++ exceptions arrive as RuntimeError."""
+
+_LOAD_ERRORS: tuple[type[Exception], ...] = (*_ORT_ERRORS, OSError, ValueError)
+"""Loading also reads weights from files."""
+
+_SOURCE_PLACE = re.compile(r"\S+\.(?:cc|cpp|h|hpp):\d+ [^(]*\([^)]*\)(?: const)?(?: \[with [^\]]*\])?:? ?")
+_STATUS = re.compile(r"^\[ONNXRuntimeError\] : \d+ : [A-Z_]+ : ")
+
+
+class Session:
+    """A loaded graph that can be run many times.
+
+    Attributes:
+        inputs: names of the inputs, in order.
+        outputs: names of the outputs, in order.
+    """
+
+    def __init__(self, model: Model, *, optimised: bool = False, threads: int = THREADS) -> None:
+        """Load `model`.
+
+        Args:
+            model: the graph.
+            optimised: let onnxruntime rewrite the graph first: for references that are only run, never judged.
+            threads: threads of a run.
+
+        Raises:
+            Refusal: onnxruntime cannot load the graph, or its external weights cannot be read.
+        """
+        self._name = str(model) if isinstance(model, Path) else "the graph"
+        try:
+            self._session = _load(model, _options(optimised, threads))
+        except _LOAD_ERRORS as error:
+            raise Refusal(f"{self._name}: onnxruntime cannot load it: {_sentence(error)}") from error
+        self._specs = {spec.name: spec for spec in self._session.get_inputs()}
+        self.inputs = tuple(self._specs)
+        self.outputs = tuple(spec.name for spec in self._session.get_outputs())
+
+    def run(self, feeds: Feeds) -> dict[str, Array]:
+        """Run the graph once.
+
+        Args:
+            feeds: every input by name, with the shape and dtype that the graph declares.
+
+        Returns:
+            Every output by name.
+
+        Raises:
+            UserInput: an input is missing, unknown, or has another shape or dtype.
+            ToolFailure: onnxruntime failed while running.
+        """
+        self._check(feeds)
+        options = onnxruntime.RunOptions()
+        options.log_severity_level = FATAL_ONLY
+        try:
+            values = self._session.run(list(self.outputs), {name: feeds[name] for name in self.inputs}, options)
+        except _ORT_ERRORS as error:
+            raise ToolFailure(f"{self._name}: onnxruntime failed: {_sentence(error)}") from error
+        return dict(zip(self.outputs, values, strict=True))
+
+    def _check(self, feeds: Feeds) -> None:
+        names = ", ".join(self.inputs) or "none"
+        for name in feeds:
+            if name not in self._specs:
+                raise UserInput(f"{self._name}: there is no input '{name}'; its inputs are {names}.")
+        for name, spec in self._specs.items():
+            if name not in feeds:
+                raise UserInput(f"{self._name}: the input '{name}' is missing; its inputs are {names}.")
+            _check_input(self._name, spec, np.asarray(feeds[name]))
+
+
+def run_model(model: Model | Session, feeds: Feeds) -> dict[str, Array]:
+    """Run `model` once, as `Session` does; its errors are `Session`'s."""
+    return as_session(model).run(feeds)
+
+
+def as_session(model: Model | Session) -> Session:
+    """`model` as a session: itself where it is one already."""
+    return model if isinstance(model, Session) else Session(model)
+
+
+def _options(optimised: bool, threads: int) -> onnxruntime.SessionOptions:
+    levels = onnxruntime.GraphOptimizationLevel
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = levels.ORT_ENABLE_ALL if optimised else levels.ORT_DISABLE_ALL
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    options.execution_mode = onnxruntime.ExecutionMode.ORT_SEQUENTIAL
+    options.log_severity_level = FATAL_ONLY
+    # Waiting threads would burn a core of a machine that also compiles.
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    return options
+
+
+def _load(model: Model, options: onnxruntime.SessionOptions) -> onnxruntime.InferenceSession:
+    def session(source: str | bytes) -> onnxruntime.InferenceSession:
+        return onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
+
+    if isinstance(model, Path):
+        return session(str(model))
+    if isinstance(model, bytes):
+        return session(model)
+    if isinstance(model, onnx.ModelProto):
+        return session(model.SerializeToString())
+    tensors = [value.const_value for value in model.graph.initializers.values() if value.const_value is not None]
+    in_memory = not any(isinstance(tensor, ir.ExternalTensor) for tensor in tensors)
+    if in_memory and sum(tensor.nbytes for tensor in tensors) < IN_MEMORY_BYTES:
+        return session(ir.serde.serialize_model(model).SerializeToString())
+    with tempfile.TemporaryDirectory(prefix="rknn-tts-") as folder:
+        path = Path(folder) / "model.onnx"
+        ir.save(model, path, external_data="weights.data")
+        return session(str(path))
+
+
+def _check_input(where: str, spec: Any, array: Array) -> None:
+    expected = _DTYPES.get(spec.type, spec.type)
+    if array.dtype.name != expected:
+        raise UserInput(f"{where}: the input '{spec.name}' needs {expected} values, not {array.dtype.name}.")
+    fits = array.ndim == len(spec.shape) and all(
+        not isinstance(wanted, int) or wanted == got for wanted, got in zip(spec.shape, array.shape, strict=True)
+    )
+    if not fits:
+        wanted = [size if isinstance(size, (int, str)) else "?" for size in spec.shape]
+        raise UserInput(f"{where}: the input '{spec.name}' needs the shape {wanted}, not {list(array.shape)}.")
+
+
+def _sentence(error: BaseException) -> str:
+    text = _SOURCE_PLACE.sub("", _STATUS.sub("", str(error).strip()))
+    first_line = next((line.strip() for line in text.splitlines() if line.strip()), type(error).__name__)
+    return first_line if first_line.endswith(".") else f"{first_line}."

@@ -1,0 +1,87 @@
+"""Structural gate: a graph of the form that the toolkit takes: versions, static shapes, names.
+
+Measured with rknn-toolkit2 2.3.2: opset 20 is refused by name; IR version 11 builds and then does not load in the
+toolkit's own onnxruntime; a rank-0 input ends in `'numpy.float32' object is not iterable`; two nodes of one name build
+and then fail in the simulator; shapes that are not static are refused or guessed.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+import onnx_ir as ir
+
+from contracts.verdicts import Verdict, at_most
+from gates.graphs import node_label, with_shapes
+from gates.snr import listed
+
+GATE = "structure.static_shapes"
+
+HIGHEST_OPSET = 19
+"""The toolkit's highest opset (toolkit-facts, Operators)."""
+
+HIGHEST_IR = 10
+"""The highest IR version that the onnxruntime 1.18 of the converter environment loads."""
+
+
+def static_shapes(model: ir.Model) -> Verdict:
+    """Verdict that `model` has static shapes throughout, a known version, no rank-0 input and unique names."""
+    shaped = with_shapes(model)
+    offences = [
+        *_version_offences(shaped), *_input_offences(shaped), *_value_offences(shaped), *_name_offences(shaped)
+    ]  # fmt: skip
+    opset = shaped.opset_imports.get("")
+    detail = listed(offences) if offences else f"opset {opset}, IR {shaped.ir_version}, every tensor of a fixed shape"
+    return at_most(GATE, len(offences), 0, "offences", detail)
+
+
+def _version_offences(model: ir.Model) -> Iterator[str]:
+    opset = model.opset_imports.get("")
+    if opset is None:
+        yield "the graph imports no version of the default operator set"
+    elif opset > HIGHEST_OPSET:
+        yield f"opset {opset} is past {HIGHEST_OPSET}, the highest that the toolkit takes: export with a lower one"
+    if model.ir_version > HIGHEST_IR:
+        yield f"IR version {model.ir_version} is past {HIGHEST_IR}, the highest that the toolkit loads"
+
+
+def _input_offences(model: ir.Model) -> Iterator[str]:
+    for value in model.graph.inputs:
+        offence = _shape_offence(value)
+        if offence:
+            yield f"input '{value.name}' {offence}: give its sizes"
+        elif value.shape is not None and value.shape.rank() == 0:
+            yield f"input '{value.name}' has rank 0, which the toolkit cannot feed: make its shape [1]"
+
+
+def _value_offences(model: ir.Model) -> Iterator[str]:
+    outputs = set(model.graph.outputs)
+    for node in model.graph.all_nodes():
+        for value in node.outputs:
+            offence = _shape_offence(value)
+            if offence and value.name:
+                kind = "output" if value in outputs else "tensor"
+                yield f"{kind} '{value.name}' of {node.op_type}, {node_label(node)}, {offence}"
+
+
+def _shape_offence(value: ir.Value) -> str | None:
+    if value.shape is None:
+        return "has no known shape"
+    sizes = [size if isinstance(size, int) else str(size.value or "?") for size in value.shape]
+    if not all(isinstance(size, int) for size in sizes):
+        return f"has the shape [{', '.join(map(str, sizes))}], which is not fixed"
+    return f"has the shape {sizes}, which holds no values" if 0 in sizes else None
+
+
+def _name_offences(model: ir.Model) -> Iterator[str]:
+    values = {*model.graph.inputs, *model.graph.initializers.values()}
+    tensors = Counter(value.name for value in values)
+    nodes: Counter[str] = Counter()
+    for node in model.graph.all_nodes():
+        tensors.update(value.name for value in node.outputs if value.name)
+        nodes.update([node.name] if node.name else [])
+    for what, counts in (("tensor", tensors), ("node", nodes)):
+        for name, count in counts.items():
+            if count > 1:
+                yield f"the {what} name '{name}' is used {count} times"
