@@ -16,7 +16,10 @@ class LiveJudge:
         self._reason: str | None = None
 
     def feed(self, line: str) -> str | None:
-        """The reason to stop the build, one sentence, from the first clean line on that settles it; None before it."""
+        """The reason to stop the build, one sentence, from the first clean line on that settles it; None before it.
+
+        An `E build: Traceback` settles it at the exception below it, so that the reason names that.
+        """
         if self._reason is None:
             self._reason = self._tally.add(line)
         return self._reason

@@ -6,6 +6,7 @@ each class, and one row for each REGTASK key.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 
 from logs.classes import Line, classify
@@ -19,6 +20,7 @@ QUOTED_CHARS = 300
 """A quoted line is cut at this length."""
 
 _TRACEBACK = "Traceback (most recent call last):"
+_RECORD_START = re.compile(r"[EWIDF] ")
 
 
 @dataclass
@@ -60,6 +62,8 @@ class Tally:
         regtask_lines: REGTASK lines of any form.
         fields: REGTASK lines by key.
         classes: lines of the classes that are reported.
+        in_traceback: whether the lines of a Python traceback are arriving.
+        error_in_traceback: whether an `E build:` began it; its reason is the exception that ends it.
     """
 
     accepted: frozenset[RegtaskKey] = frozenset()
@@ -70,12 +74,19 @@ class Tally:
     fields: dict[RegtaskKey, FieldCount] = field(default_factory=dict)
     classes: dict[LineClass, Examples] = field(default_factory=dict)
     in_traceback: bool = False
+    error_in_traceback: bool = False
 
     def add(self, text: str) -> str | None:
-        """Count the clean line `text`; a sentence where it is (or becomes) one that no log with it can pass."""
+        """Count the clean line `text`; a sentence where it settles that the log cannot pass.
+
+        A traceback settles it at the exception that ends it. A line that repeats a settled reason may give None.
+        """
         line = classify(text)
         self.last = text or self.last
-        self._follow_traceback(text)
+        raised = self._follow_traceback(text)
+        return self._count(text, line) or raised
+
+    def _count(self, text: str, line: Line) -> str | None:
         if line.kind is LineClass.NOISE:
             return None
         if line.kind in (LineClass.STARTED, LineClass.DONE):
@@ -85,6 +96,9 @@ class Tally:
         if line.regtask is not None:
             return self._add_field(line.regtask) or flood
         self.classes.setdefault(line.kind, Examples()).add(line)
+        if line.kind is LineClass.UNKNOWN_ERROR and self.in_traceback:
+            self.error_in_traceback = True
+            return flood
         return f"{describe(line)}." if line.kind in FAILING else flood
 
     def seen(self, kind: LineClass) -> Examples:
@@ -106,12 +120,16 @@ class Tally:
         self.regtask_lines += 1
         return f"More than {REGTASK_FLOOD} REGTASK lines." if self.regtask_lines > REGTASK_FLOOD else None
 
-    def _follow_traceback(self, text: str) -> None:
+    def _follow_traceback(self, text: str) -> str | None:
         if text.endswith(_TRACEBACK):
             self.in_traceback = True
-        elif self.in_traceback and not text[:1].isspace():
+        elif self.in_traceback and text and not text[0].isspace():
             self.in_traceback = False
-            self.exception = self.exception or quoted(text)
+            if not _RECORD_START.match(text):
+                self.exception = self.exception or quoted(text)
+            if self.error_in_traceback:
+                return f"The toolkit raised {self.exception or 'an exception'}."
+        return None
 
 
 def quoted(text: str) -> str:

@@ -108,8 +108,28 @@ def test_live_sees_a_line_that_arrives_in_two_chunks() -> None:
     assert live.feed(line) is not None
 
 
+@pytest.mark.parametrize(
+    ("lines", "reason"),
+    [
+        (
+            ["E build: Traceback (most recent call last):", "  File x", "KeyError: 'cond'"],
+            "The toolkit raised KeyError: 'cond'.",
+        ),
+        (
+            ["E build: Traceback (most recent call last):", "  File x", "W build: WARN"],
+            "The toolkit raised an exception.",
+        ),
+        (["Traceback (most recent call last):", "  File x", "KeyError: 'cond'"], None),
+    ],
+)
+def test_live_names_the_exception_when_an_error_line_begins_a_traceback(lines: list[str], reason: str | None) -> None:
+    live = LiveJudge()
+    assert [live.feed(line) for line in lines] == [None, None, reason]
+
+
 @given(st.lists(st.sampled_from(LINES), max_size=12), st.booleans())
 def test_live_stops_exactly_when_the_judge_fails_for_more_than_an_early_end(lines: list[str], accept: bool) -> None:
-    log, accepted = "".join(lines), (NEW_KEY,) if accept else ()
+    # The last line ends a traceback that the log may have begun.
+    log, accepted = "".join([*lines, "D base_optimize ...\n"]), (NEW_KEY,) if accept else ()
     fails = [verdict.gate for verdict in failed(judge_log(clean_lines(log), accepted).verdicts)]
     assert (stop_at(log, accepted) is not None) == bool(set(fails) - {"log.complete"})
