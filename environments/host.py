@@ -16,13 +16,13 @@ def system_problem(system: str, machine: str, libc: str) -> str:
     """Why the toolkit cannot run on such a system; empty when it can."""
     if system != "linux" or machine.lower() not in ("x86_64", "amd64"):
         return (
-            "rknn-tts builds engines on Linux x86-64 alone (rknn-toolkit2 has wheels for nothing else), and this is "
+            "engines are built on Linux x86-64 alone (rknn-toolkit2 has wheels for nothing else), and this is "
             f"{system} {machine}: run it on such a machine, or in a virtual machine or container of that kind. A "
             "board itself needs only runtime/"
         )
     if not libc.startswith("glibc"):
         return (
-            "rknn-tts needs a Linux with glibc (the wheels it installs are built against it), and this one has {}: "
+            "a Linux with glibc is needed (the wheels it installs are built against it), and this one has {}: "
             "use Debian, Ubuntu, Fedora or another such distribution, in a container if need be".format(
                 libc or "another C library"
             )

@@ -52,10 +52,11 @@ class Python(NamedTuple):
 def ask(command: str, environ: Optional[Mapping[str, str]] = None) -> Python:
     """Runs an interpreter and says what it is."""
     try:
-        answer = subprocess.run(
+        answer = subprocess.run(  # noqa: UP022 (3.6 has no capture_output)
             [command, "-c", _QUESTION],
             stdin=subprocess.DEVNULL,
-            capture_output=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             timeout=_SECONDS,
             env=_clean(environ),
         )
@@ -117,7 +118,7 @@ def named(environ: Mapping[str, str]) -> Optional[Python]:
     python = ask(str(Path(value).expanduser()) if "/" in value else value, environ)
     if not python.usable:
         raise Trouble(
-            f"PYTHON={value} cannot be used: it {python.problem}. rknn-tts needs {NEEDED}: name one, or unset PYTHON"
+            f"PYTHON={value} cannot be used: it {python.problem}. {NEEDED} is needed: name one, or unset PYTHON"
         )
     return python
 
@@ -153,6 +154,6 @@ def explain(refused: List[Python]) -> str:
             seen.append(text)
     found = "of those on PATH, " + ", ".join(seen) if seen else "no Python was found on PATH that runs"
     return (
-        f"rknn-tts needs {NEEDED} (rknn-toolkit2 has wheels for no newer one), and {found}: install one of the three "
+        f"{NEEDED} is needed (rknn-toolkit2 has wheels for no newer one), and {found}: install one of the three "
         "(python3.11 is best tested), or name it with PYTHON=/path/to/python3.11"
     )

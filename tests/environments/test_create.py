@@ -32,7 +32,7 @@ def test_create_ends_with_one_sentence_and_status_2_when_only_3_13_is_there(mach
     machine.add("python3", "3.13.0")
     done = machine.create("toolchain")
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("rknn-tts: rknn-tts needs CPython 3.10, 3.11 or 3.12")
+    assert done.stderr.startswith("rknn-tts: CPython 3.10, 3.11 or 3.12 is needed")
     assert done.stderr.count("\n") == 1
 
 

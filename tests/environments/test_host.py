@@ -25,7 +25,7 @@ def test_system_problem_names_the_system_when_it_is_another(system: str, machine
 
 
 def test_system_problem_names_glibc_when_the_c_library_is_another() -> None:
-    assert "needs a Linux with glibc" in system_problem("linux", "x86_64", "")
+    assert "a Linux with glibc is needed" in system_problem("linux", "x86_64", "")
 
 
 def test_check_space_refuses_when_the_disk_is_too_small(tmp_path: Path) -> None:

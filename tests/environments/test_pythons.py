@@ -60,7 +60,7 @@ def test_choose_names_what_it_found_when_nothing_will_do(
     machine: Machine, version: str, implementation: str, bits: str, said: str
 ) -> None:
     machine.add("python3", version, implementation, bits)
-    with pytest.raises(Trouble, match=rf"needs CPython 3\.10, 3\.11 or 3\.12 .*{said}: install one of the three"):
+    with pytest.raises(Trouble, match=rf"CPython 3\.10, 3\.11 or 3\.12 is needed .*{said}: install one of the three"):
         choose(machine.environ())
 
 
