@@ -22,7 +22,7 @@ from contracts.contract import SHORT_CONTRACT_LIMIT
 from contracts.errors import GateFailure, ToolFailure, UserInput
 from contracts.files import sha256_of
 from contracts.serial import from_json, to_json
-from engine.child import Cause, ChildResult, Limits, private_folder, run_child
+from engine.child import LOG_LIMIT_BYTES, Cause, ChildResult, Limits, private_folder, run_child
 from engine.endings import DISK_FULL_TEXT, LogTail, WorkerReport, engine_fault, failure_sentence
 from engine.folders import new_folder
 from engine.stages import stage_of
@@ -41,8 +41,8 @@ ENGINE_FILE, LINES_FILE, SIMULATED_FILE, SUMMARY_FILE = "engine.rknn", "lines.lo
 _ONNX_FILE, _FEEDS_FILE, _REQUEST_FILE = "model.onnx", "feeds.npz", "request.json"
 _TAIL_ERRORS = 3
 
-_PASSED_ON = ("PATH", "LD_LIBRARY_PATH", "TZ", "RKNN_TTS_TORCH")
-"""What the toolkit may see of our environment: no PYTHONPATH, no proxies, nothing of the user's."""
+_PASSED_ON = ("LD_LIBRARY_PATH", "RKNN_TTS_TORCH")
+"""What the toolkit may see of our environment, where it is set: no PYTHONPATH, no proxies, nothing of the user's."""
 
 Array = NDArray[Any]
 
@@ -91,6 +91,9 @@ class BuildResult:
         simulated: for each window of feeds, each output by name as the toolkit's simulator computed it (float32, in
             the shape of the ONNX).
         versions: of "rknn-toolkit2", its libraries, "python", and "torch" ("stand-in" or a version).
+        fixed_addresses: whether the system let it run without address randomisation. Where it does not (the default
+            seccomp profile of Docker), engines whose graph begins with a 2-D convolution differ in about 150 bytes
+            from build to build (measured, 2.3.2).
         peak_rss_bytes, wall_s, cpu_s: what the build took.
     """
 
@@ -99,6 +102,7 @@ class BuildResult:
     lines: Path
     simulated: tuple[dict[str, Array], ...]
     versions: dict[str, str]
+    fixed_addresses: bool
     peak_rss_bytes: int
     wall_s: float
     cpu_s: float
@@ -111,6 +115,7 @@ class _Summary:
     engine_sha256: str
     outputs: tuple[str, ...]
     windows: int
+    fixed_addresses: bool
     peak_rss_bytes: int
     wall_s: float
     cpu_s: float
@@ -126,7 +131,7 @@ def build_engine(request: BuildRequest, progress: Callable[[str], None] | None =
         ToolFailure: the toolkit crashed, was killed, ran out of time, memory or disk, or said no.
     """
     _check(request)
-    limits = Limits(timeout_s=request.timeout_s, memory_bytes=request.memory_limit_bytes)
+    limits = Limits(request.timeout_s, request.memory_limit_bytes, LOG_LIMIT_BYTES)
     try:
         with private_folder() as folder:
             command = _prepare(request, folder)
@@ -135,7 +140,7 @@ def build_engine(request: BuildRequest, progress: Callable[[str], None] | None =
                 child = run_child(
                     command,
                     folder=folder,
-                    environment=child_environment(folder, os.environ),
+                    environment=child_environment(os.environ),
                     log=request.log,
                     limits=limits,
                     on_line=reader.take,
@@ -145,7 +150,7 @@ def build_engine(request: BuildRequest, progress: Callable[[str], None] | None =
                 child, report, reader.tail(), limits, request.target, request.converter_python
             ) or engine_fault(folder / ENGINE_FILE)
             if sentence is not None:
-                _fail(sentence, child, request.log)
+                _fail(sentence, child, report, request.log)
             _publish(request, folder, child, report)
     except OSError as error:
         raise ToolFailure(
@@ -176,23 +181,30 @@ def read_build(result_folder: Path) -> BuildResult:
         lines=result_folder / LINES_FILE,
         simulated=simulated,
         versions=summary.versions,
+        fixed_addresses=summary.fixed_addresses,
         peak_rss_bytes=summary.peak_rss_bytes,
         wall_s=summary.wall_s,
         cpu_s=summary.cpu_s,
     )
 
 
-def child_environment(folder: Path, ours: Mapping[str, str]) -> dict[str, str]:
-    """The whole environment of the converter process whose private working directory is `folder`."""
+def child_environment(ours: Mapping[str, str]) -> dict[str, str]:
+    """The whole environment of the converter process.
+
+    It is the same for every build, down to its length: together with fixed addresses (engine.warden) that makes the
+    addresses the same which some engines hold.
+    """
     return {
         **{name: ours[name] for name in _PASSED_ON if name in ours},
-        "HOME": str(folder),
-        "TMPDIR": str(folder),
+        "PATH": "/usr/bin:/bin",
+        "HOME": "/proc/self/cwd",  # the private working directory
+        "TMPDIR": "/proc/self/cwd",
+        "TZ": "UTC",
         "LC_ALL": "C.UTF-8",
         "PYTHONUTF8": "1",
         "PYTHONHASHSEED": "0",
         "PYTHONNOUSERSITE": "1",
-        # An engine holds two runs of uninitialised heap memory; filled, two builds are byte-identical (toolkit-facts).
+        # An engine holds two runs of uninitialised heap memory: filled, two builds are byte-identical (toolkit-facts).
         "MALLOC_PERTURB_": "255",
         # A machine's number of cores must not change how a folded constant is rounded. Costs no time (measured on the
         # Piper decoder: 5.1 s of user time with one and with two threads).
@@ -277,9 +289,9 @@ def _read_report(path: Path) -> WorkerReport:
         return WorkerReport()
 
 
-def _fail(sentence: str, child: ChildResult, log: Path) -> NoReturn:
+def _fail(sentence: str, child: ChildResult, report: WorkerReport, log: Path) -> NoReturn:
     text = f"{sentence} The log is kept in {log}."
-    if child.cause is Cause.READER:
+    if child.cause is Cause.READER and report.error is None:
         raise GateFailure(text, log=log)
     raise ToolFailure(text, log)
 
@@ -290,6 +302,7 @@ def _publish(request: BuildRequest, folder: Path, child: ChildResult, report: Wo
         engine_sha256=sha256_of(folder / ENGINE_FILE),
         outputs=report.outputs,
         windows=len(request.feeds),
+        fixed_addresses=report.fixed_addresses,
         peak_rss_bytes=max(child.peak_rss_bytes, report.peak_rss_bytes),
         wall_s=child.wall_s,
         cpu_s=child.cpu_s,

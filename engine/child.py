@@ -35,6 +35,10 @@ than any build prints (Kokoro: under 4 MB)."""
 GRACE_S = 1.0
 """Time between SIGTERM and SIGKILL. The toolkit has no handler for SIGTERM, so it ends at once."""
 
+SETTLE_S = 0.5
+"""How long a child may go on after its reader has said stop: it may be about to end by itself, and then what it still
+says (a traceback, its own report) tells more than the line that its reader took exception to."""
+
 _WATCH_S = 0.2
 """How often memory is looked at: one pass over /proc (a few ms); a child that touches 2 GB/s is 0.4 GB too late."""
 
@@ -60,6 +64,7 @@ class Limits:
     memory_bytes: int | None = None
     log_bytes: int = LOG_LIMIT_BYTES
     grace_s: float = GRACE_S
+    settle_s: float = SETTLE_S
 
 
 @dataclass(frozen=True)
@@ -106,7 +111,7 @@ def run_child(
     """Run `command` in `folder` to its end; its stdin is closed, fds 1 and 2 go into one pipe.
 
     The raw bytes go to the file `log`; every complete line, cleaned (logs.lines), goes to `on_line`. The first text
-    that it returns stops the child.
+    that it returns stops the child, after `settle_s`.
 
     Raises:
         ToolFailure: the command cannot be started, or its processes cannot be ended.
@@ -147,6 +152,7 @@ class _Supervision:
         self._logged_bytes = self._peak_rss_bytes = 0
         self._cause = Cause.ITSELF
         self._reason: str | None = None
+        self._stop_at_s = float("inf")
         self._start_s = time.monotonic()
         self._status_text = b""
         self._status_fd, status_write_fd = os.pipe()
@@ -187,11 +193,11 @@ class _Supervision:
                     else:
                         self._status_text += chunk
                 now_s = time.monotonic()
-                if now_s >= next_look_s:
+                if now_s >= min(next_look_s, self._stop_at_s):
                     next_look_s = now_s + _WATCH_S
                     self._look(now_s)
                 if give_up_s == float("inf") and (
-                    self._cause is not Cause.ITSELF or self._status_fd not in selector.get_map()
+                    now_s >= self._stop_at_s or self._status_fd not in selector.get_map()
                 ):
                     give_up_s = now_s + self._limits.grace_s + KILL_PERIOD_S + _SLACK_S
         self._hand_on(self._lines.close())
@@ -236,29 +242,31 @@ class _Supervision:
         self._log_file.write(chunk[:room])
         self._logged_bytes += min(len(chunk), room)
         if len(chunk) > room:
-            self._end(Cause.LOG_SIZE)
+            self._end(Cause.LOG_SIZE, now_s=time.monotonic())
         self._hand_on(self._lines.feed(chunk))
 
     def _hand_on(self, lines: Sequence[str]) -> None:
         for line in lines:
-            if self._cause is not Cause.ITSELF:
-                return
-            if reason := self._on_line(line):
-                self._end(Cause.READER, reason)
+            reason = self._on_line(line)
+            if reason and self._cause is Cause.ITSELF:
+                self._cause, self._reason = Cause.READER, reason
+                self._stop_at_s = time.monotonic() + self._limits.settle_s
 
     def _look(self, now_s: float) -> None:
         """Measures memory and time, and ends the child past a limit."""
         resident = resident_bytes(descendants(self._warden.pid))
         self._peak_rss_bytes = max(self._peak_rss_bytes, resident)
         if self._limits.memory_bytes is not None and resident > self._limits.memory_bytes:
-            self._end(Cause.MEMORY)
+            self._end(Cause.MEMORY, now_s)
         elif now_s - self._start_s > self._limits.timeout_s:
-            self._end(Cause.TIME)
-
-    def _end(self, cause: Cause, reason: str | None = None) -> None:
-        if self._cause is Cause.ITSELF:
-            self._cause, self._reason = cause, reason
+            self._end(Cause.TIME, now_s)
+        if now_s >= self._stop_at_s:
             self._stop()
+
+    def _end(self, cause: Cause, now_s: float) -> None:
+        if self._cause is Cause.ITSELF:
+            self._cause = cause
+        self._stop_at_s = min(self._stop_at_s, now_s)
 
     def _stop(self) -> None:
         assert self._warden.stdin is not None

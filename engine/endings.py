@@ -17,6 +17,8 @@ DISK_FULL_TEXT = "No space left on device"
 ENGINE_MAGIC = b"RKNN"
 """First bytes of every engine (measured on 2.3.2 and 2.5.0 files)."""
 
+_QUOTED_CHARS = 200
+
 _NEAR_THE_LIMIT = 0.8
 """Share of the memory limit from which on a crash is likely to be a failed allocation."""
 
@@ -32,6 +34,7 @@ class WorkerReport:
         disk_full: whether that was ENOSPC.
         versions: of the libraries in the converter environment.
         outputs: the ONNX's output names in order.
+        fixed_addresses: whether it ran without address randomisation.
         peak_rss_bytes: largest resident memory of the worker; 0 where it could not say.
     """
 
@@ -41,6 +44,7 @@ class WorkerReport:
     disk_full: bool = False
     versions: dict[str, str] = field(default_factory=dict)
     outputs: tuple[str, ...] = ()
+    fixed_addresses: bool = False
     peak_rss_bytes: int = 0
 
 
@@ -69,12 +73,12 @@ def failure_sentence(
     if result.cause is Cause.LOG_SIZE:
         return (
             f"The build {where} was stopped: it printed more than {limits.log_bytes / 1e6:.3g} MB, and would fill the "
-            f"disk. Its last line was: {tail.last:.200}"
+            f"disk. {_last_line(tail)}"
         )
-    if result.cause is Cause.READER:
-        return f"The build for {target} was stopped: {result.reason}"
     if report.disk_full or tail.disk_full:
         return f"The disk is full: the build {where} could not write. Free some space (TMPDIR moves its scratch files)."
+    if result.cause is Cause.READER and report.error is None:
+        return f"The build for {target} was stopped: {result.reason}"
     if result.signal is not None:
         return _signal_sentence(result, limits, where, tail)
     if result.exit_code == EXIT_ENVIRONMENT:
@@ -84,11 +88,11 @@ def failure_sentence(
         )
     if result.exit_code == EXIT_STEP_FAILED:
         said = [line for line in tail.errors if report.error is None or report.error not in line]
-        return f"The build {where} failed: {report.error}." + (f" The toolkit said: {_joined(said)}" if said else "")
+        return f"The build {where} failed: {report.error}." + (f" The toolkit said {_quoted(said)}." if said else "")
     if result.exit_code != EXIT_DONE:
-        return f"The build {where} ended with exit code {result.exit_code}. Its last line was: {tail.last:.200}"
+        return f"The build {where} ended with exit code {result.exit_code}. {_last_line(tail)}"
     if report.step != "done":
-        return f"The build {where} ended without an error before its end. Its last line was: {tail.last:.200}"
+        return f"The build {where} ended without an error before its end. {_last_line(tail)}"
     return None
 
 
@@ -119,14 +123,16 @@ def _signal_sentence(result: ChildResult, limits: Limits, where: str, tail: LogT
         return f"The build {where} was ended from outside ({name})."
     near = limits.memory_bytes is not None and result.peak_rss_bytes > _NEAR_THE_LIMIT * limits.memory_bytes
     hint = f" Memory may have run out: {held}." if near else ""
-    said = _joined(tail.errors) or tail.last[:200]
-    return f"The toolkit crashed {where}: {name} ({signal.strsignal(number)}).{hint}" + (
-        f" It said last: {said}" if said else ""
-    )
+    said = f" It said {_quoted(tail.errors)}." if tail.errors else ""
+    return f"The toolkit crashed {where}: {name} ({signal.strsignal(number)}).{hint}{said} {_last_line(tail)}"
 
 
-def _joined(lines: Sequence[str]) -> str:
-    return " | ".join(line[:200] for line in lines)
+def _last_line(tail: LogTail) -> str:
+    return f"Its last line was {_quoted([tail.last])}." if tail.last else "It printed nothing."
+
+
+def _quoted(lines: Sequence[str]) -> str:
+    return ", ".join(f"`{line[:_QUOTED_CHARS]}`" for line in lines)
 
 
 def _gb(size_bytes: int) -> str:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
+import select
 import subprocess
 import sys
-from collections.abc import Iterable
 from pathlib import Path
 
 from contracts.errors import UserInput
@@ -14,6 +14,9 @@ DEFAULT_TOOLKIT = "2.3.2"
 
 CONVERTER_PYTHON = "RKNN_TTS_CONVERTER_PYTHON"
 """Environment variable: the Python of a ready converter environment, as in a pinned CI image."""
+
+_HOLD_S = 0.5
+"""A failing set-up ends within milliseconds of its last line, which our caller shows; others wait this long at most."""
 
 _ROOT = Path(__file__).resolve().parent.parent
 
@@ -34,12 +37,13 @@ def converter_python(toolkit: str = DEFAULT_TOOLKIT) -> Path:
         return Path(ready).absolute()
     command = [sys.executable, str(_ROOT / "environments" / "create.py"), f"rknn-{toolkit}", "--print-python"]
     with subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace"
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0
     ) as setup:
         assert setup.stdout is not None
         assert setup.stderr is not None
-        sentence = _pass_through(setup.stderr)
-        python = setup.stdout.read().strip()
+        held = _pass_through(setup.stderr.fileno())
+        python = os.fsdecode(setup.stdout.read()).strip()
+    sentence = held.decode(errors="replace").strip().removeprefix("rknn-tts: ")
     if setup.returncode != 0:
         raise UserInput(
             sentence or f"The converter environment rknn-{toolkit} could not be set up (exit code {setup.returncode})."
@@ -51,12 +55,15 @@ def converter_python(toolkit: str = DEFAULT_TOOLKIT) -> Path:
     return Path(python)
 
 
-def _pass_through(lines: Iterable[str]) -> str:
-    """Shows progress as it comes, each line once the next is there; returns the last, which tells why it failed."""
-    last = ""
-    for line in lines:
-        if last:
-            sys.stderr.write(last)
-            sys.stderr.flush()
-        last = line
-    return last.strip()
+def _pass_through(stderr_fd: int) -> bytes:
+    """Shows what the set-up says as it says it, but for a last line that it ends right after: that one is returned."""
+    held = b""
+    while True:
+        ready, _, _ = select.select([stderr_fd], [], [], _HOLD_S)
+        chunk = os.read(stderr_fd, 1 << 16) if ready else None
+        if chunk == b"":
+            return held
+        lines = (held + (chunk or b"")).splitlines(keepends=True)
+        held = lines.pop() if chunk and lines else b""
+        sys.stderr.write(b"".join(lines).decode(errors="replace"))
+        sys.stderr.flush()

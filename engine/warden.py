@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
 PR_SET_CHILD_SUBREAPER = 36
+ADDR_NO_RANDOMIZE = 0x0040000  # sys/personality.h
 
 KILL_PERIOD_S = 5.0
 """How long SIGKILL may take; only a process stuck inside the kernel (a dead network disk) outlives it."""
@@ -75,9 +76,7 @@ def _run(command: Sequence[str], folder: Path, grace_s: float, wake_fd: int) -> 
     """Runs `command` to its end; also says whether whoever started us is gone."""
     from engine.processes import descendants  # not at the top: __main__ makes it importable
 
-    child = subprocess.Popen(
-        command, cwd=folder, stdin=subprocess.DEVNULL, start_new_session=True, preexec_fn=_die_with_the_warden
-    )
+    child = subprocess.Popen(command, cwd=folder, stdin=subprocess.DEVNULL, start_new_session=True, preexec_fn=_prepare)
     child.returncode = 0  # reaped below, not by this object
     _let_go_of_the_log()
     ended: dict[int, _Ended] = {}
@@ -155,8 +154,14 @@ def _let_go_of_the_log() -> None:
     os.close(null)
 
 
-def _die_with_the_warden() -> None:
+def _prepare() -> None:
+    """In the new process: it dies with the warden, and its addresses are the same each time.
+
+    Some engines hold uninitialised stack memory with addresses in it. A system may forbid the latter (Docker's default
+    seccomp profile does); then they are random as ever.
+    """
     _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    ctypes.CDLL(None).personality(ADDR_NO_RANDOMIZE)
 
 
 def _prctl(option: int, value: int) -> None:

@@ -32,6 +32,7 @@ from typing import Any
 EXIT_DONE, EXIT_STEP_FAILED, EXIT_ENVIRONMENT = 0, 3, 4
 
 RESULT_FILE = "result.json"
+_ADDR_NO_RANDOMIZE = 0x0040000  # sys/personality.h
 
 
 class StepFailed(Exception):
@@ -103,7 +104,11 @@ def _load_toolkit(wanted: str, journal: Journal) -> Any:
     versions = {name: importlib.metadata.version(name) for name in ("rknn-toolkit2", "numpy", "onnx", "onnxruntime")}
     if torch == "real":
         torch = importlib.metadata.version("torch")
-    journal.note(versions={**versions, "python": sys.version.split()[0], "torch": torch})
+    personality = int(Path("/proc/self/personality").read_text(), 16)
+    journal.note(
+        versions={**versions, "python": sys.version.split()[0], "torch": torch},
+        fixed_addresses=bool(personality & _ADDR_NO_RANDOMIZE),
+    )
     if versions["rknn-toolkit2"] != wanted:
         raise StepFailed(f"it holds rknn-toolkit2 {versions['rknn-toolkit2']}, not {wanted}")
     return RKNN

@@ -1,0 +1,274 @@
+"""Every way a converter process can go wrong ends in one sentence, in bounded time, with nothing left behind.
+
+The converter's Python is replaced by a script that misbehaves; `scratch` checks that no working directory stays, and
+`mark` that no process does.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from contracts.errors import GateFailure, ToolFailure
+from engine.build import BuildRequest, build_engine
+
+BOUND_S = 6.0
+"""Far more than any of these needs (the slowest: 1 s of life, 1 s between TERM and KILL)."""
+
+GB = 1 << 30
+
+
+@pytest.fixture
+def mark(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """A text in the environment of every process of the build; none of them may be left in the end."""
+    text = f"mark-{os.getpid()}-{time.monotonic_ns()}"
+    monkeypatch.setenv("LD_LIBRARY_PATH", f"/nowhere/{text}")  # one of the few variables that are passed on
+    yield text
+    assert marked(text) == []
+
+
+def marked(text: str) -> list[str]:
+    """The command lines of all processes with `text` in their environment but this one."""
+    found = []
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit() and int(folder.name) != os.getpid():
+            try:
+                if text.encode() in (folder / "environ").read_bytes():
+                    found.append((folder / "cmdline").read_bytes().decode())
+            except OSError:
+                continue
+    return found
+
+
+@pytest.fixture
+def request_for(fake_converter: Callable[[str], Path], tmp_path: Path, mark: str) -> Callable[[str], BuildRequest]:
+    (tmp_path / "a.onnx").write_bytes(b"no toolkit reads it")
+
+    def make(lines: str) -> BuildRequest:
+        return BuildRequest(
+            onnx=tmp_path / "a.onnx",
+            target="rk3588",
+            toolkit="2.3.2",
+            converter_python=fake_converter(lines),
+            result_folder=tmp_path / "results" / "result",
+            log=tmp_path / "logs" / "build.log",
+            timeout_s=5.0,
+        )
+
+    return make
+
+
+FAILURES = [
+    pytest.param(
+        'report(step="build"); print("D fuse_ops ...", flush=True); os.kill(os.getpid(), signal.SIGSEGV)',
+        {},
+        ["crashed", "SIGSEGV", "step build", "fuse ops"],
+        id="segfault",
+    ),
+    pytest.param("os.abort()", {}, ["crashed", "SIGABRT"], id="abort"),
+    pytest.param("os.kill(os.getpid(), signal.SIGKILL)", {}, ["killed from outside", "SIGKILL", "memory"], id="killed"),
+    pytest.param("os.kill(os.getpid(), signal.SIGTERM)", {}, ["ended from outside", "SIGTERM"], id="terminated"),
+    pytest.param("time.sleep(99)", {"timeout_s": 0.5}, ["time limit of 0.5 s"], id="hang"),
+    pytest.param(
+        "signal.signal(signal.SIGTERM, signal.SIG_IGN)\ntime.sleep(99)",
+        {"timeout_s": 0.5},
+        ["time limit of 0.5 s"],
+        id="hang that ignores TERM",
+    ),
+    pytest.param(
+        "os.close(1); os.close(2)\ntime.sleep(99)", {"timeout_s": 0.5}, ["time limit"], id="hang with closed output"
+    ),
+    pytest.param("os.kill(os.getpid(), signal.SIGSTOP)", {"timeout_s": 0.5}, ["time limit"], id="stopped"),
+    pytest.param("", {}, ["ended without an error before its end"], id="nothing"),
+    pytest.param('report(step="done")', {}, ["wrote no engine"], id="no export"),
+    pytest.param(
+        'report(step="done"); (folder / "engine.rknn").touch()', {}, ["wrote an empty engine"], id="empty export"
+    ),
+    pytest.param(
+        'report(step="done"); (folder / "engine.rknn").write_bytes(b"<html>")',
+        {},
+        ["is no engine", "<htm"],
+        id="export of something else",
+    ),
+    pytest.param(
+        'report(step="load_onnx", codes={"load_onnx": -1}, error="load_onnx returned -1"); sys.exit(3)',
+        {},
+        ["step load_onnx", "load_onnx returned -1"],
+        id="return code",
+    ),
+    pytest.param(
+        'print("E build: Catch exception when building RKNN model!")\n'
+        'report(step="build", error="build returned -1"); sys.exit(3)',
+        {},
+        ["build returned -1", "Catch exception when building RKNN model!"],
+        id="return code with an error line",
+    ),
+    pytest.param(
+        'print("E build: Traceback (most recent call last):", flush=True); time.sleep(0.1)\n'
+        'report(step="build", error="KeyError: \'cond\'"); sys.exit(3)',
+        {},
+        ["step build", "KeyError: 'cond'"],
+        id="exception",
+    ),
+    pytest.param(
+        'report(step="import", error="ImportError: no rknn"); sys.exit(4)',
+        {},
+        ["converter environment", "is broken", "no rknn", "doctor"],
+        id="broken environment",
+    ),
+    pytest.param("sys.exit(77)", {}, ["exit code 77"], id="exit code"),
+    pytest.param('raise ImportError("libpython")', {}, ["exit code 1", "ImportError: libpython"], id="uncaught"),
+    pytest.param(
+        'report(step="export_rknn", error="OSError: x", disk_full=True); sys.exit(3)', {}, ["disk is full"], id="ENOSPC"
+    ),
+    pytest.param(
+        'print("OSError: [Errno 28] No space left on device"); sys.exit(1)',
+        {},
+        ["disk is full"],
+        id="ENOSPC in the log",
+    ),
+    pytest.param(
+        "data = []\nwhile True: data.append(bytearray(os.urandom(1 << 20) * 32)); time.sleep(0.05)",
+        {"memory_limit_bytes": GB // 4},
+        ["held 0.", "its limit of 0.268 GB"],
+        id="memory",
+    ),
+    pytest.param(
+        "code = 'import os, time; data = os.urandom(1 << 20) * 200; time.sleep(99)'\n"
+        "for _ in range(2): subprocess.Popen([sys.executable, '-c', code])\n"
+        "time.sleep(99)",
+        {"memory_limit_bytes": GB // 3},
+        ["its limit of"],
+        id="memory of its children together",
+    ),
+]
+
+
+@pytest.mark.parametrize(("lines", "changes", "words"), FAILURES)
+def test_build_says_what_happened_when_the_converter(
+    lines: str, changes: dict[str, float], words: list[str], request_for: Callable[[str], BuildRequest]
+) -> None:
+    request = dataclasses.replace(request_for(lines), **changes)  # type: ignore[arg-type] # numbers all
+    start_s = time.monotonic()
+    with pytest.raises(ToolFailure) as caught:
+        build_engine(request)
+    assert time.monotonic() - start_s < BOUND_S
+    sentence = str(caught.value)
+    for word in words:
+        assert word in sentence
+    assert sentence.endswith(f"The log is kept in {request.log}.")
+    assert "\n" not in sentence
+    assert caught.value.log == request.log
+    assert request.log.is_file()
+    assert not request.result_folder.parent.exists() or not list(request.result_folder.parent.iterdir())
+
+
+def test_build_is_a_gate_failure_when_the_log_holds_what_no_engine_may(
+    request_for: Callable[[str], BuildRequest],
+) -> None:
+    """The converter prints it and hangs: it is stopped long before its time limit."""
+    line = "W load_onnx: Load external data for 'w' failed! Generate random data for test!"
+    request = dataclasses.replace(request_for(f"print({line!r}, flush=True); time.sleep(99)"), timeout_s=60.0)
+    start_s = time.monotonic()
+    with pytest.raises(GateFailure, match="random"):
+        build_engine(request)
+    assert time.monotonic() - start_s < BOUND_S
+    assert line in request.log.read_text()
+
+
+def test_build_is_stopped_when_its_log_would_fill_the_disk(
+    request_for: Callable[[str], BuildRequest], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limit_bytes = 1_000_000
+    monkeypatch.setattr("engine.build.LOG_LIMIT_BYTES", limit_bytes)
+    request = request_for('while True: os.write(1, b"I still building\\n" * 4096)')
+    with pytest.raises(ToolFailure, match="more than 1 MB"):
+        build_engine(request)
+    assert request.log.stat().st_size == limit_bytes
+
+
+def test_build_keeps_an_earlier_result_when_it_fails(request_for: Callable[[str], BuildRequest]) -> None:
+    request = request_for("sys.exit(1)")
+    request.result_folder.mkdir(parents=True)
+    (request.result_folder / "engine.rknn").write_bytes(b"RKNN earlier")
+    with pytest.raises(ToolFailure):
+        build_engine(request)
+    assert (request.result_folder / "engine.rknn").read_bytes() == b"RKNN earlier"
+
+
+@pytest.mark.parametrize("daemon", [False, True], ids=["child", "daemon in its own session"])
+def test_build_leaves_no_grandchild_when_the_converter_ends(
+    daemon: bool, request_for: Callable[[str], BuildRequest]
+) -> None:
+    """`mark` sees to it that none is left."""
+    begin = "if os.fork(): sys.exit(1)\nos.setsid()\nif os.fork(): sys.exit(1)\n" if daemon else ""
+    lines = (
+        f"if not os.fork():\n    {begin.replace(chr(10), chr(10) + '    ')}time.sleep(99)\ntime.sleep(0.2)\nsys.exit(1)"
+    )
+    with pytest.raises(ToolFailure, match="exit code 1"):
+        build_engine(request_for(lines))
+
+
+PARENT = """
+import os, sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[1])
+from engine.build import BuildRequest, build_engine
+onnx, converter, result = map(Path, sys.argv[2:5])
+request = BuildRequest(
+    onnx=onnx, target="rk3588", toolkit="2.3.2", converter_python=converter, result_folder=result,
+    log=result.with_name("build.log"), timeout_s=60.0,
+)
+build_engine(request, progress=lambda stage: print(stage, flush=True))
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], ids=lambda n: n.name)
+def test_build_leaves_nothing_when_we_are_interrupted(
+    number: signal.Signals, request_for: Callable[[str], BuildRequest], mark: str, scratch: Path
+) -> None:
+    """The converter ignores SIGINT and SIGTERM, and has a child; all of it and the working directory must go."""
+    request = request_for(
+        "signal.signal(signal.SIGINT, signal.SIG_IGN); signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+        "if not os.fork(): time.sleep(99)\n"
+        'print("I rknn building ...", flush=True)\ntime.sleep(99)'
+    )
+    root = str(Path(__file__).resolve().parents[2])
+    arguments = [root, str(request.onnx), str(request.converter_python), str(request.log.parent / "result")]
+    with subprocess.Popen(
+        [sys.executable, "-c", PARENT, *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "TMPDIR": str(scratch)},
+    ) as parent:
+        assert parent.stdout is not None
+        assert parent.stdout.readline() == b"compiling\n"
+        assert len(marked(mark)) == 4  # the parent, the warden, the converter, its child
+        parent.send_signal(number)
+        _, errors = parent.communicate(timeout=BOUND_S)
+    if number is signal.SIGINT:
+        assert b"KeyboardInterrupt" in errors
+    wait_until(lambda: not marked(mark) and not list(scratch.iterdir()))
+
+
+def wait_until(holds: Callable[[], bool]) -> None:
+    """Returns once `holds()`; fails when it does not within the bound."""
+    deadline_s = time.monotonic() + BOUND_S
+    while not holds():
+        assert time.monotonic() < deadline_s
+        time.sleep(0.02)
+
+
+def test_build_says_so_when_it_cannot_write_its_log(request_for: Callable[[str], BuildRequest]) -> None:
+    """/dev/full fails every write with ENOSPC."""
+    request = dataclasses.replace(request_for('print("x", flush=True); time.sleep(99)'), log=Path("/dev/full"))
+    with pytest.raises(ToolFailure, match="No space left on device"):
+        build_engine(request)

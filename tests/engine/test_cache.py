@@ -1,0 +1,204 @@
+"""The cache of finished steps: what it finds, what it drops, and that it never makes a command fail."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from engine.cache import StepCache, default_folder, source_digest, step_key
+
+KEY = step_key("build", {"onnx": "aa", "target": "rk3588"})
+
+
+def result(folder: Path, size_bytes: int = 10, text: str = "log") -> Path:
+    """A step's result."""
+    (folder / "sub").mkdir(parents=True)
+    (folder / "engine.rknn").write_bytes(b"R" * size_bytes)
+    (folder / "sub" / "log.txt").write_text(text)
+    return folder
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if not path.name.startswith("."))
+
+
+def age(cache_folder: Path, key: str, days: float) -> None:
+    """Makes an entry look last used so many days ago."""
+    then_s = time.time() - days * 86400
+    os.utime(cache_folder / key[:2] / key / ".contents.json", (then_s, then_s))
+
+
+def test_step_is_found_when_it_was_stored_even_by_another_process(tmp_path: Path) -> None:
+    made = result(tmp_path / "made")
+    kept = StepCache(tmp_path / "cache").store(KEY, made)
+    found = StepCache(tmp_path / "cache").find(KEY)
+    assert found == kept != made
+    assert found is not None
+    assert names(found) == names(made) == ["engine.rknn", "sub", "sub/log.txt"]
+    assert (found / "sub" / "log.txt").read_text() == "log"
+
+
+def test_step_is_not_found_when_it_was_never_stored(tmp_path: Path) -> None:
+    assert StepCache(tmp_path / "nowhere").find(KEY) is None
+    assert not (tmp_path / "nowhere").exists()
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda entry: (entry / "engine.rknn").write_bytes(b"R" * 9),
+        lambda entry: (entry / "engine.rknn").write_bytes(b"Q" * 10),
+        lambda entry: (entry / "engine.rknn").unlink(),
+        lambda entry: (entry / "sub" / "extra").touch(),
+        lambda entry: (entry / ".contents.json").write_text("{"),
+        lambda entry: (entry / ".contents.json").write_text("[]"),
+        lambda entry: (entry / ".contents.json").unlink(),
+    ],
+    ids=["truncated", "changed", "missing", "extra", "no json", "other json", "no list"],
+)
+def test_step_is_not_found_and_can_be_stored_again_when_it_was_damaged(tmp_path: Path, damage: object) -> None:
+    cache = StepCache(tmp_path / "cache")
+    made = result(tmp_path / "made")
+    entry = cache.store(KEY, made)
+    damage(entry)  # type: ignore[operator]
+    assert cache.find(KEY) is None
+    cache.store(KEY, made)
+    found = cache.find(KEY)
+    assert found is not None
+    assert (found / "engine.rknn").read_bytes() == b"R" * 10
+
+
+def test_least_recently_used_goes_when_the_cache_is_full(tmp_path: Path) -> None:
+    folder = tmp_path / "cache"
+    keys = [step_key("build", {"n": str(n)}) for n in range(4)]
+    for n, key in enumerate(keys[:3]):
+        StepCache(folder).store(key, result(tmp_path / str(n), size_bytes=1000))
+    for key, days in zip(keys, (3, 2, 1), strict=False):
+        age(folder, key, days)
+    StepCache(folder).find(keys[0])  # the oldest is used again
+    StepCache(folder, limit_bytes=3100).store(keys[3], result(tmp_path / "3", size_bytes=1000))
+    assert [StepCache(folder).find(key) is not None for key in keys] == [True, False, True, True]
+
+
+def test_step_is_kept_when_this_process_uses_it_or_it_alone_is_too_large(tmp_path: Path) -> None:
+    cache = StepCache(tmp_path / "cache", limit_bytes=5)
+    other = step_key("build", {"n": "1"})
+    first = cache.store(KEY, result(tmp_path / "a"))
+    second = cache.store(other, result(tmp_path / "b"))
+    assert names(first) == names(second) == ["engine.rknn", "sub", "sub/log.txt"]
+
+
+def test_unfinished_folders_go_when_they_are_a_day_old(tmp_path: Path) -> None:
+    cache = StepCache(tmp_path / "cache")
+    cache.store(KEY, result(tmp_path / "made"))
+    old, new = (tmp_path / "cache" / KEY[:2] / f".partial-{name}" for name in ("old", "new"))
+    old.mkdir()
+    new.mkdir()
+    os.utime(old, (0, 0))
+    cache.store(KEY, tmp_path / "made")
+    assert not old.exists()
+    assert new.exists()
+
+
+def test_clean_removes_every_step_and_nothing_else(tmp_path: Path) -> None:
+    folder = tmp_path / "cache"
+    cache = StepCache(folder)
+    cache.store(KEY, result(tmp_path / "made"))
+    (folder / "mine.txt").write_text("a user's file")
+    assert (cache.usage().entries, cache.usage().size_bytes) == (1, 13)
+    assert cache.clean().entries == 1
+    assert (cache.usage().entries, cache.usage().size_bytes) == (0, 0)
+    assert cache.find(KEY) is None
+    assert (folder / "mine.txt").exists()
+
+
+@pytest.mark.parametrize("obstacle", ["file", "read-only system"])
+def test_cache_says_once_that_it_keeps_nothing_when_it_cannot_be_written(tmp_path: Path, obstacle: str) -> None:
+    folder = Path("/proc/self/cache")
+    if obstacle == "file":
+        folder = tmp_path / "file" / "cache"
+        (tmp_path / "file").touch()
+    said: list[str] = []
+    cache = StepCache(folder, say=said.append)
+    made = result(tmp_path / "made")
+    assert cache.store(KEY, made) == made
+    assert cache.store(KEY, made) == made
+    assert cache.find(KEY) is None
+    assert cache.clean().entries == 0
+    assert len(said) == 1
+    assert str(folder) in said[0]
+    assert "RKNN_TTS_CACHE" in said[0]
+
+
+def test_step_is_whole_when_many_processes_store_it_at_once(tmp_path: Path) -> None:
+    made = result(tmp_path / "made", size_bytes=200_000)
+    code = (
+        "import sys; sys.path.insert(0, sys.argv[1])\n"
+        "from pathlib import Path\nfrom engine.cache import StepCache\n"
+        "cache = StepCache(Path(sys.argv[2]), say=lambda text: sys.exit(text))\n"
+        "for _ in range(10):\n"
+        "    cache.store(sys.argv[3], Path(sys.argv[4]))\n"
+        "    found = cache.find(sys.argv[3])\n"
+        "    assert found is None or (found / 'sub').is_dir()\n"
+    )
+    root = str(Path(__file__).resolve().parents[2])
+    command = [sys.executable, "-c", code, root, str(tmp_path / "cache"), KEY, str(made)]
+    writers = [subprocess.Popen(command) for _ in range(3)]
+    assert [writer.wait(timeout=60) for writer in writers] == [0, 0, 0]
+    assert StepCache(tmp_path / "cache").find(KEY) is not None
+    assert [path.name for path in (tmp_path / "cache" / KEY[:2]).iterdir()] == [KEY]
+
+
+def test_key_changes_when_any_part_does_and_only_then() -> None:
+    keys = {
+        KEY,
+        step_key("build2", {"onnx": "aa", "target": "rk3588"}),
+        step_key("build", {"onnx": "ab", "target": "rk3588"}),
+        step_key("build", {"onnx": "aa"}),
+        step_key("build", {"onnx": "aa", "target": "rk3588", "x": ""}),
+        step_key("build", {"onnx": 'aa","target', "target": "rk3588"}),
+    }
+    assert len(keys) == 6
+    assert step_key("build", {"target": "rk3588", "onnx": "aa"}) == KEY
+    assert len(KEY) == 64
+
+
+def test_source_digest_changes_when_code_does_and_only_then(tmp_path: Path) -> None:
+    def checkout(name: str, files: dict[str, str]) -> str:
+        for file, text in files.items():
+            path = tmp_path / name / file
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        return source_digest([tmp_path / name / "room", tmp_path / name / "other"])
+
+    same = {"room/a.py": "1", "room/sub/b.py": "2", "other/c.py": "3"}
+    first = checkout("first", same)
+    assert checkout("second", {**same, "room/a.pyc": "9", "room/notes.md": "9", "unused/d.py": "9"}) == first
+    assert checkout("edited", {**same, "room/a.py": "9"}) != first
+    assert checkout("renamed", {"room/z.py": "1", "room/sub/b.py": "2", "other/c.py": "3"}) != first
+    assert checkout("moved", {"room/sub/b.py": "2", "other/c.py": "3", "other/a.py": "1"}) != first
+
+
+@pytest.mark.parametrize(("value", "folder"), [("/somewhere", "/somewhere"), (None, "/xdg/rknn-tts")])
+def test_default_folder_is_the_variable_else_the_users_cache(
+    value: str | None, folder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", "/xdg")
+    monkeypatch.delenv("RKNN_TTS_CACHE", raising=False)
+    if value:
+        monkeypatch.setenv("RKNN_TTS_CACHE", value)
+    assert default_folder() == Path(folder)
+
+
+def test_contents_name_every_file_with_size_and_digest(tmp_path: Path) -> None:
+    entry = StepCache(tmp_path / "cache").store(KEY, result(tmp_path / "made", size_bytes=0, text="abc"))
+    assert json.loads((entry / ".contents.json").read_text()) == {
+        "engine.rknn": [0, "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"],  # of nothing
+        "sub/log.txt": [3, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"],  # of "abc" (FIPS 180-2)
+    }
