@@ -23,8 +23,7 @@ _INSTALLING = b"Installing collected packages"
 
 
 def make(root: Path, wanted: Wanted, python: str, descriptor: int) -> None:
-    """Makes the environment from nothing; `python` is the interpreter that it is based on."""
-    start_afresh(wanted.folder)
+    """Makes the environment in a folder that was started afresh; `python` is the interpreter that it is based on."""
     with _log(root, wanted).open("wb") as log:
         _run([python, "-I", "-m", "venv", str(wanted.folder)], log, descriptor)
         for lock in wanted.locks:

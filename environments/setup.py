@@ -60,14 +60,14 @@ def _bring_up(root: Path, wanted: Wanted, descriptor: int) -> None:
     started = time.monotonic()
     folder = wanted.folder.name
     if state.kind == "lacking":
-        check_space(root, _megabytes(wanted) // 2)
+        check_space(wanted.folder, sum(lock.megabytes for lock in wanted.locks[1:]))
         say(f"adding to {folder}: {state.reason}...")
         install.add(root, wanted, descriptor)
     else:
         wanted = with_present_extras(wanted, root)
         python = choose(os.environ)
-        if state.kind == "absent":
-            check_space(root, _megabytes(wanted))
+        install.start_afresh(wanted.folder)
+        check_space(wanted.folder, _megabytes(wanted))
         why = f"again, because {state.reason}" if state.reason else f"about {_megabytes(wanted)} MB, once"
         say(f"setting up {folder} with Python {python.version} ({why})...")
         install.make(root, wanted, python.executable, descriptor)

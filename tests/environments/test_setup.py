@@ -178,6 +178,16 @@ def test_ensure_keeps_settings_from_pip_when_they_would_install_elsewhere(
     assert not [line for line in variables if line.startswith("PIP_TARGET")]
 
 
+def test_ensure_refuses_when_the_disk_is_too_small(machine: Machine) -> None:
+    machine.add()
+    machine.lock("rknn-2.3.2").write_text("# Size: 999999999999 MB\n")
+    with pytest.raises(Trouble, match="the disk is too full"):
+        ensure(machine.root, "rknn-2.3.2")
+    machine.lock("rknn-2.3.2").write_text("# Size: 1 MB\n")
+    ensure(machine.root, "rknn-2.3.2")
+    assert machine.pip_locks() == ["rknn-2.3.2"]
+
+
 def test_ensure_ends_in_a_sentence_when_the_checkout_cannot_be_written(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
