@@ -73,15 +73,13 @@ class Utterance:
     """One comparison for the window gates.
 
     Attributes:
-        name: what it is, for the verdict's name (`noise_300`).
-        origin: for the verdict's detail: where the latent comes from.
+        name: what it is, for the verdict's name: where its latent comes from and how long it is (`noise_300_frames`).
         latent: [1, C, N] float32.
         mask: [1, 1, N] float32.
         reference: the full-length decode by the unpatched original, N * hop samples.
     """
 
     name: str
-    origin: str
     latent: FloatArray
     mask: FloatArray
     reference: FloatArray
@@ -99,7 +97,6 @@ class WindowedDecode:
         interior_db: least SNR of an interior window.
         whole_db: least SNR of a whole utterance of at least one window.
         short_db: least SNR of an utterance shorter than a window; None where that is a measurement.
-        short_reason: why it is only a measurement.
     """
 
     latent_input: str
@@ -109,7 +106,6 @@ class WindowedDecode:
     interior_db: float
     whole_db: float
     short_db: float | None
-    short_reason: str
 
 
 @dataclass(frozen=True)

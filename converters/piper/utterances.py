@@ -129,7 +129,7 @@ def encoder_utterances(speaker: Speaker, window: int) -> list[Utterance]:
         "several_windows": once if times == 1 else speak(speaker, sentence * times, scales),
     }
     return [
-        Utterance(f"encoder_{name}", "the voice's own encoder", s.latent, s.mask, s.samples.reshape(-1))
+        Utterance(f"encoder_{name}", s.latent, s.mask, s.samples.reshape(-1))
         for name, s in made.items()
     ]
 
@@ -149,14 +149,18 @@ def noise_utterances(decode: Session, channels: int, window: int) -> list[Uttera
         latent = rng.standard_normal((1, channels, frames)).astype(np.float32)
         mask = np.ones((1, 1, frames), np.float32)
         samples = np.asarray(decode({LATENT: latent, MASK: mask})[AUDIO], np.float32).reshape(-1)
-        made.append(Utterance(f"noise_{name}", "white noise", latent, mask, samples))
+        made.append(Utterance(f"noise_{name}", latent, mask, samples))
     return made
 
 
 def decoder_cut(voice: Voice) -> ir.Model:
     """The voice from the seam to the samples, unpatched, of any length."""
     seam = voice.seam
-    return extract(voice.model, {seam.latent: LATENT, seam.mask: MASK}, {seam.output: AUDIO})
+    cut = extract(voice.model, {seam.latent: LATENT, seam.mask: MASK}, {seam.output: AUDIO})
+    # Exporters state no shapes inside a graph; an input without one cannot be fed.
+    for value, channels in zip(cut.graph.inputs, ("channels", 1), strict=True):
+        value.shape, value.dtype = ir.Shape([1, channels, "frames"]), ir.DataType.FLOAT
+    return cut
 
 
 def _scaled_to(speaker: Speaker, ids: list[int], frames: int, channels: int) -> Scales:

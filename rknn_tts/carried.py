@@ -1,0 +1,76 @@
+"""What an exported ONNX carries in its `metadata_props`: its contract, and the real inputs for the simulator.
+
+So one file goes from the machine that exports to the one that compiles, and nothing is restated there.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+import zlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+from numpy.typing import NDArray
+
+from contracts.contract import Contract, contract_from_metadata, contract_to_metadata
+from contracts.errors import UserInput
+
+FEEDS_KEY = "rknn-tts/feeds/1"
+"""Key of `metadata_props`: base64 of a zlib-compressed npz whose arrays are named `WINDOW/INPUT`."""
+
+FEEDS_LIMIT_BYTES = 1 << 30
+"""No feed is larger unpacked; a file that claims more is refused before it is unpacked."""
+
+Feed = Mapping[str, NDArray[Any]]
+
+
+def carry(model: ir.Model, contract: Contract, feeds: Sequence[Feed]) -> None:
+    """Write `contract` and `feeds` into `model`."""
+    model.metadata_props.update(contract_to_metadata(contract))
+    model.metadata_props[FEEDS_KEY] = _pack(feeds)
+
+
+def carried_contract(model: ir.Model, where: str) -> Contract | None:
+    """The contract in `model`; None where it carries none.
+
+    Raises:
+        UserInput: it carries something else under the contract's key.
+    """
+    try:
+        return contract_from_metadata(model.metadata_props)
+    except ValueError as error:
+        raise UserInput(f"{where}: carries a damaged contract ({error}); export it again.") from error
+
+
+def carried_feeds(model: ir.Model, where: str) -> tuple[dict[str, NDArray[Any]], ...]:
+    """The feeds in `model`; none where it carries none.
+
+    Raises:
+        UserInput: they are damaged.
+    """
+    text = model.metadata_props.get(FEEDS_KEY)
+    if text is None:
+        return ()
+    try:
+        unzip = zlib.decompressobj()
+        data = unzip.decompress(base64.b64decode(text, validate=True), FEEDS_LIMIT_BYTES)
+        if unzip.unconsumed_tail:
+            raise ValueError(f"more than {FEEDS_LIMIT_BYTES} bytes")
+        with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
+            found: dict[int, dict[str, NDArray[Any]]] = {}
+            for key in arrays.files:
+                window, name = key.split("/", 1)
+                found.setdefault(int(window), {})[name] = arrays[key]
+    except (ValueError, OSError, zlib.error, EOFError, KeyError) as error:
+        raise UserInput(f"{where}: carries damaged feeds ({error}); export it again.") from error
+    return tuple(found[window] for window in sorted(found))
+
+
+def _pack(feeds: Sequence[Feed]) -> str:
+    buffer = io.BytesIO()
+    arrays: dict[str, Any] = {f"{i}/{name}": array for i, feed in enumerate(feeds) for name, array in feed.items()}
+    np.savez(buffer, **arrays)
+    return base64.b64encode(zlib.compress(buffer.getvalue())).decode()

@@ -1,0 +1,25 @@
+"""What `clean` removes: finished steps, fetched checkpoints, and the build logs of the working directory."""
+
+from __future__ import annotations
+
+import shutil
+
+from engine.cache import StepCache
+from rknn_tts.places import LOGS
+from rknn_tts.steps import CHECKPOINTS_FOLDER, STEPS_FOLDER, cache_folder
+
+
+def remove_steps_and_logs() -> list[str]:
+    """Remove them; one sentence for each kind. Engines stay."""
+    removed = StepCache(cache_folder() / STEPS_FOLDER).clean()
+    sentences = [f"{removed.entries} finished steps removed ({removed.size_bytes >> 20} MB) from {removed.folder}."]
+    checkpoints = cache_folder() / CHECKPOINTS_FOLDER
+    if checkpoints.is_dir():
+        shutil.rmtree(checkpoints, ignore_errors=True)
+        sentences.append(f"Fetched checkpoints removed from {checkpoints}.")
+    if LOGS.is_dir():
+        files = [path for path in LOGS.iterdir() if path.name.endswith((".log", ".layers.json", ".failed.json"))]
+        for path in files:
+            path.unlink(missing_ok=True)
+        sentences.append(f"{len(files)} build logs removed from {LOGS}/.")
+    return sentences

@@ -1,0 +1,93 @@
+"""The compile step: an NPU-ready ONNX to an engine, and the gates on what the toolkit printed and simulated."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from contracts.contract import Contract
+from contracts.manifest import Layers, LogSummary, Memory
+from contracts.verdicts import Measurement, Verdict, failure
+from cost.summary import summarise_layers, summarise_memory
+from engine.build import BuildResult
+from gates.session import Session
+from gates.simulator import judge_simulator
+from logs.judge import judge_log
+from logs.layer_table import Layer, parse_layer_table
+from logs.regtask import RegtaskKey
+from rknn_tts.carried import Feed
+
+SIMULATOR_DB = 40.0
+"""The simulator's threshold unless the contract states another (shared cases)."""
+
+SIMULATOR_THRESHOLD = "simulator"
+"""The contract's name of that threshold."""
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What a build came to.
+
+    Attributes:
+        verdicts: of the log and of the simulator.
+        measurements: build time and memory.
+        layers: the layer table in sum; None where the log held none.
+        every_layer: its rows.
+        memory: the memory totals.
+        log: what the log said.
+    """
+
+    verdicts: tuple[Verdict, ...]
+    measurements: tuple[Measurement, ...]
+    layers: Layers | None
+    every_layer: tuple[Layer, ...]
+    memory: Memory | None
+    log: LogSummary
+
+
+def judge_build(
+    build: BuildResult,
+    onnx: Path,
+    contract: Contract,
+    feeds: Sequence[Feed],
+    accepted: Sequence[RegtaskKey],
+    layers_file: str,
+) -> Judged:
+    """Judge the log, the layer table and the simulator's outputs of `build`, which compiled `onnx`.
+
+    Args:
+        build: the build's result.
+        onnx: the graph the toolkit was given.
+        contract: its contract; its threshold `simulator` counts.
+        feeds: what the simulator ran on.
+        accepted: REGTASK keys the user builds past.
+        layers_file: the file that will hold every layer, as the manifest names it.
+    """
+    lines = build.lines.read_text(encoding="utf-8").splitlines()
+    judged = judge_log(lines, accepted)
+    table = parse_layer_table(lines)
+    verdicts = list(judged.verdicts)
+    if table is None:
+        verdicts.append(failure("log.layer_table", "the log holds no layer table, so nothing tells where layers run"))
+    session = Session(onnx)
+    references = [session.run(feed) for feed in feeds]
+    threshold = contract.thresholds.get(SIMULATOR_THRESHOLD, SIMULATOR_DB)
+    verdicts += judge_simulator(references, build.simulated, threshold)
+    return Judged(
+        verdicts=tuple(verdicts),
+        measurements=_figures(build),
+        layers=summarise_layers(table, layers_file) if table else None,
+        every_layer=table.layers if table else (),
+        memory=summarise_memory(table) if table else None,
+        log=judged.summary,
+    )
+
+
+def _figures(build: BuildResult) -> tuple[Measurement, ...]:
+    reason = "depends on the machine"
+    return (
+        Measurement(name="build.wall", measured=round(build.wall_s, 2), unit="s", reason=reason),
+        Measurement(name="build.cpu", measured=round(build.cpu_s, 2), unit="s", reason=reason),
+        Measurement(name="build.peak_memory", measured=build.peak_rss_bytes >> 20, unit="MB", reason=reason),
+    )

@@ -1,0 +1,91 @@
+"""The commands that convert: the road of a checkpoint, or a part of it.
+
+Steps that are finished are found again by digest (`steps`), so a repeated command only checks that its files are in place.
+Heavy libraries are imported inside the steps that need them.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from contracts.errors import UserInput
+from engine.targets import resolve_target
+from rknn_tts.checkpoint_to_onnx import HOST_FILE, MODEL_FILE, convert_checkpoint
+from rknn_tts.failing import stop_if_failed
+from rknn_tts.onnx_to_engine import OnnxSource, check_graph, convert_onnx
+from rknn_tts.outcome import Outcome
+from rknn_tts.places import export_failed_place, export_place, make_folder
+from rknn_tts.progress import Say
+from rknn_tts.publish import publish
+from rknn_tts.request import Request
+from rknn_tts.steps import open_steps
+
+
+def engine(request: Request, say: Say) -> Outcome:
+    """A checkpoint to an engine with its manifest, ONNX twin and host half.
+
+    Raises:
+        RknnTtsError: refused, a gate failed, or the toolkit broke; no engine is written then.
+    """
+    target = _target(request)
+    steps = open_steps(request.force, say.note)
+    folder, info = convert_checkpoint(request, steps, say)
+    host = folder / HOST_FILE if info.contract.host else None
+    source = OnnxSource(folder / MODEL_FILE, info.stem, info.contract, host, info.notes)
+    return convert_onnx(request, target, source, steps, say)
+
+
+def export(request: Request, say: Say) -> Outcome:
+    """A checkpoint to its NPU-ready ONNX, contract inside, and its host half beside it.
+
+    Raises:
+        RknnTtsError: refused, or a gate failed; no ONNX is written then.
+    """
+    steps = open_steps(request.force, say.note)
+    folder, info = convert_checkpoint(request, steps, say)
+    contract = info.contract
+    place = export_place(contract, info.stem, request.output)
+    graph = check_graph(folder / MODEL_FILE, steps, say)
+    verdicts = (*contract.verdicts, *graph.verdicts)
+    stop_if_failed(verdicts, export_failed_place(contract, info.stem), None, f"{place.name} was not written")
+    make_folder(place.parent)
+    files = [(place, (folder / MODEL_FILE).read_bytes())]
+    if contract.host:
+        files.append((place.with_name(contract.host.file), (folder / HOST_FILE).read_bytes()))
+    publish(files)
+    return Outcome(
+        files=tuple(str(path) for path, _ in files),
+        manifest=None,
+        verdicts=verdicts,
+        measurements=(*contract.measurements, *graph.measurements),
+        notes=info.notes,
+        reused=tuple(steps.reused),
+    )
+
+
+def compile_onnx(request: Request, say: Say) -> Outcome:
+    """An ONNX, exported by `export` or by anyone, to an engine.
+
+    Raises:
+        RknnTtsError: refused, a gate failed, or the toolkit broke; no engine is written then.
+    """
+    target = _target(request)
+    if request.model is None:
+        raise UserInput("Which ONNX? rknn-tts compile MODEL.onnx --target rk3588")
+    from rknn_tts.onnx_source import open_source
+
+    steps = open_steps(request.force, say.note)
+    return convert_onnx(request, target, open_source(Path(request.model)), steps, say)
+
+
+def clean(request: Request) -> list[str]:
+    """Remove the finished steps, and the build logs of the working directory; sentences that say what went."""
+    from rknn_tts.cleaning import remove_steps_and_logs
+
+    return remove_steps_and_logs()
+
+
+def _target(request: Request) -> str:
+    if request.target is None:
+        raise UserInput("Which SoC? --target rk3588, rk3576, rk3568, rk3566 or rk3562.")
+    return resolve_target(request.target)

@@ -1,0 +1,102 @@
+"""Where things are written (design, Names). Relative to the working directory, never in a source folder."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from contracts.contract import Contract
+from contracts.errors import UserInput
+
+ENGINES = Path("engines")
+LOGS = Path("build-logs")
+EXPORTS = ENGINES / "onnx"
+"""Where `export` writes: an ONNX is for no target yet."""
+
+
+@dataclass(frozen=True)
+class Places:
+    """The files of one engine.
+
+    Attributes:
+        engine: the .rknn.
+        manifest: the .json beside it.
+        onnx: the twin beside it.
+        log: the raw build log.
+        layers: every layer of the compiler's table.
+        failed: the verdicts of a failed build.
+    """
+
+    engine: Path
+    manifest: Path
+    onnx: Path
+    log: Path
+    layers: Path
+    failed: Path
+
+
+def voice_of(contract: Contract) -> str | None:
+    """The VOICE of a path: the checkpoint's stem where the user gave one."""
+    if contract.family is None or contract.source.kind != "checkpoint":
+        return None
+    return Path(contract.source.name).stem
+
+
+def engine_places(contract: Contract, stem: str, target: str, output: str | None) -> Places:
+    """The files of the engine `stem` for `target`; `output` is a folder, or the engine's own file (.rknn).
+
+    Raises:
+        UserInput: `output` is a file of another kind.
+    """
+    voice = voice_of(contract)
+    folder = ENGINES / target / (voice or "")
+    engine = _chosen(output, folder, f"{stem}.rknn")
+    name = "-".join(part for part in (voice, engine.stem, target) if part)
+    return Places(
+        engine=engine,
+        manifest=engine.with_suffix(".json"),
+        onnx=engine.with_suffix(".onnx"),
+        log=LOGS / f"{name}.log",
+        layers=LOGS / f"{name}.layers.json",
+        failed=LOGS / f"{name}.failed.json",
+    )
+
+
+def export_place(contract: Contract, stem: str, output: str | None) -> Path:
+    """Where the exported ONNX goes; `output` is a folder, or the file itself (.onnx).
+
+    Raises:
+        UserInput: `output` is a file of another kind.
+    """
+    return _chosen(output, EXPORTS / (voice_of(contract) or ""), f"{stem}.onnx")
+
+
+def export_failed_place(contract: Contract, stem: str) -> Path:
+    """Where the verdicts of a failed export go."""
+    return LOGS / ("-".join(part for part in (voice_of(contract), stem) if part) + ".failed.json")
+
+
+def make_folder(folder: Path) -> None:
+    """Make `folder` and those above it.
+
+    Raises:
+        UserInput: it cannot be made or written; the message names it.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        probe = folder / ".rknn-tts-writable"
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise UserInput(f"{folder}: cannot be written ({error.strerror}); --output names another place.") from error
+
+
+def _chosen(output: str | None, folder: Path, name: str) -> Path:
+    if output is None:
+        return folder / name
+    chosen, suffix = Path(output), Path(name).suffix
+    if output.endswith("/") or chosen.is_dir() or not chosen.suffix:
+        return chosen / name
+    if chosen.suffix == suffix:
+        return chosen
+    raise UserInput(f"--output {output}: a folder or a file ending in {suffix} is expected.")

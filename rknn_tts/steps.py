@@ -1,0 +1,95 @@
+"""The cached steps of a conversion: each is found again by the digest of everything that went into it.
+
+    export   checkpoint, options, code, libraries              -> model.onnx, host.onnx, export.json
+    graph    model.onnx, code                                  -> graph.json
+    build    model.onnx, target, toolkit and its lock, code    -> engine.rknn, lines.log, simulated.npz, build.json
+    judge    the build, thresholds, accepted keys              -> judged.json
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+from typing import TypeVar
+
+from contracts.serial import from_json, to_json
+from engine.cache import StepCache, default_folder, source_digest, step_key
+
+ROOT = Path(__file__).resolve().parent.parent
+ROOMS = ("contracts", "converters", "cost", "engine", "gates", "logs", "models", "rknn_tts", "runtime", "surgery")
+"""Folders whose code decides results: edited code does not find its earlier ones."""
+
+LIBRARIES = ("numpy", "onnx", "onnx-ir", "onnxruntime", "onnxscript", "onnxslim")
+
+STEPS_FOLDER, CHECKPOINTS_FOLDER = "steps", "checkpoints"
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Steps:
+    """The cache for one command.
+
+    Attributes:
+        cache: the store.
+        force: do every step again.
+        reused: names of the steps that were found; grows.
+    """
+
+    cache: StepCache
+    force: bool
+    reused: list[str]
+
+    def folder(self, name: str, parts: Mapping[str, str], work: Callable[[Path], None]) -> Path:
+        """The folder with the result of the step `name`, found by `parts` or made by `work` in an empty folder.
+
+        A step that raises leaves nothing.
+        """
+        key = step_key(name, {**parts, "code": code_digest()})
+        if not self.force and (found := self.cache.find(key)) is not None:
+            self.reused.append(name)
+            return found
+        made = Path(tempfile.mkdtemp(prefix=f"rknn-tts-{name}-"))
+        try:
+            work(made)
+            stored = self.cache.store(key, made)
+        except BaseException:
+            shutil.rmtree(made, ignore_errors=True)
+            raise
+        if stored != made:
+            shutil.rmtree(made, ignore_errors=True)
+        return stored
+
+    def value(self, name: str, kind: type[T], parts: Mapping[str, str], work: Callable[[], T]) -> T:
+        """The result of a step that is a dataclass, kept as JSON."""
+        file = f"{name}.json"
+
+        def write(folder: Path) -> None:
+            (folder / file).write_text(json.dumps(to_json(work())), encoding="utf-8")
+
+        folder = self.folder(name, parts, write)
+        return from_json(kind, json.loads((folder / file).read_text(encoding="utf-8")), name)
+
+
+def cache_folder() -> Path:
+    """Where finished steps and fetched checkpoints are kept."""
+    return default_folder()
+
+
+def open_steps(force: bool, say: Callable[[str], None]) -> Steps:
+    """The steps of one command; `say` is told once if the cache cannot be used."""
+    return Steps(StepCache(cache_folder() / STEPS_FOLDER, say=say), force, [])
+
+
+@cache
+def code_digest() -> str:
+    """Digest of our own code and of the libraries it runs on."""
+    rooms = [ROOT / room for room in ROOMS if (ROOT / room).is_dir()]
+    versions = [f"{name}=={metadata.version(name)}" for name in LIBRARIES]
+    return " ".join([source_digest(rooms), *versions])
