@@ -18,7 +18,8 @@ from pathlib import Path
 import pytest
 
 from contracts.errors import GateFailure, ToolFailure
-from engine.build import BuildRequest, build_engine
+from engine.build import build_engine
+from engine.request import BuildRequest
 
 BOUND_S = 6.0
 """Far more than any of these needs (the slowest: 1 s of life, 1 s between TERM and KILL)."""
@@ -221,7 +222,8 @@ PARENT = """
 import os, sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
-from engine.build import BuildRequest, build_engine
+from engine.build import build_engine
+from engine.request import BuildRequest
 onnx, converter, result = map(Path, sys.argv[2:5])
 request = BuildRequest(
     onnx=onnx, target="rk3588", toolkit="2.3.2", converter_python=converter, result_folder=result,

@@ -48,7 +48,10 @@ def test_child_sees_closed_stdin_its_own_session_folder_and_environment_when_it_
 
 
 def test_child_result_tells_time_and_memory_when_it_used_some(tmp_path: Path) -> None:
-    code = "import os, time\ndata = bytearray(os.urandom(100 << 20)); time.sleep(0.5)\nwhile time.process_time() < 0.5: pass"
+    code = (
+        "import os, time; data = bytearray(os.urandom(100 << 20)); time.sleep(0.5)\n"
+        "while time.process_time() < 0.5: pass"
+    )
     result = run(code, tmp_path / "log", [])
     assert 0.5 <= result.cpu_s < 2
     assert result.wall_s >= 0.9

@@ -1,0 +1,77 @@
+"""How the converter process is started: its working directory, its command and its environment."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from engine.request import BuildRequest
+from engine.result import ENGINE_FILE, SIMULATED_FILE
+
+OPTIMIZATION_LEVEL = 3
+"""The toolkit's own default, every optimisation. Fixed here: any number passes without a word (toolkit-facts)."""
+
+_ONNX_FILE, _FEEDS_FILE, _REQUEST_FILE = "model.onnx", "feeds.npz", "request.json"
+
+_PASSED_ON = ("LD_LIBRARY_PATH", "RKNN_TTS_TORCH")
+"""What the toolkit may see of our environment, where it is set: no PYTHONPATH, no proxies, nothing of the user's."""
+
+
+def child_environment(ours: Mapping[str, str]) -> dict[str, str]:
+    """The whole environment of the converter process.
+
+    It is the same for every build, down to its length: together with fixed addresses (engine.warden) that makes the
+    addresses the same which some engines hold.
+    """
+    return {
+        **{name: ours[name] for name in _PASSED_ON if name in ours},
+        "PATH": "/usr/bin:/bin",
+        "HOME": "/proc/self/cwd",  # the private working directory
+        "TMPDIR": "/proc/self/cwd",
+        "TZ": "UTC",
+        "LC_ALL": "C.UTF-8",
+        "PYTHONUTF8": "1",
+        "PYTHONHASHSEED": "0",
+        "PYTHONNOUSERSITE": "1",
+        # An engine holds two runs of uninitialised heap memory: filled, two builds are byte-identical (toolkit-facts).
+        "MALLOC_PERTURB_": "255",
+        # A machine's number of cores must not change how a folded constant is rounded. Costs no time (measured on the
+        # Piper decoder: 5.1 s of user time with one and with two threads).
+        "OMP_NUM_THREADS": "1",
+        "OPENBLAS_NUM_THREADS": "1",
+    }
+
+
+def prepare(request: BuildRequest, folder: Path) -> list[str]:
+    """Fills the working directory; returns the command. All names are fixed, so that no path enters the engine."""
+    (folder / _ONNX_FILE).symlink_to(request.onnx.resolve())
+    names = list(request.feeds[0]) if request.feeds else []
+    if request.feeds:
+        with (folder / _FEEDS_FILE).open("wb") as file:
+            arrays: dict[str, Any] = {  # Any: numpy's stub takes every keyword for its own `allow_pickle`
+                f"{i}_{j}": np.asarray(feed[name])
+                for i, feed in enumerate(request.feeds)
+                for j, name in enumerate(names)
+            }
+            np.savez(file, **arrays)
+    data = {
+        "onnx": _ONNX_FILE,
+        "engine": ENGINE_FILE,
+        "target": request.target,
+        "toolkit": request.toolkit,
+        "custom_string": request.custom_string,
+        "optimization_level": OPTIMIZATION_LEVEL,
+        "disable_rules": list(request.disable_rules),
+        "feeds": _FEEDS_FILE if request.feeds else None,
+        "simulated": SIMULATED_FILE if request.feeds else None,
+        "windows": len(request.feeds),
+        "names": names,
+    }
+    (folder / _REQUEST_FILE).write_text(json.dumps(data), encoding="utf-8")
+    worker = Path(__file__).resolve().with_name("worker.py")
+    # absolute, but not resolved: an environment's python is a link, and is itself only under its own name
+    return [str(request.converter_python.absolute()), "-s", "-u", str(worker), _REQUEST_FILE]

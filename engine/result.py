@@ -1,0 +1,110 @@
+"""What a build made, as the files of its result folder."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from contracts.files import sha256_of
+from contracts.serial import from_json, to_json
+from engine.child import ChildResult
+from engine.endings import WorkerReport
+from engine.folders import new_folder
+from engine.request import Array
+
+ENGINE_FILE, LINES_FILE, SIMULATED_FILE, SUMMARY_FILE = "engine.rknn", "lines.log", "simulated.npz", "build.json"
+
+
+@dataclass(frozen=True)
+class BuildResult:
+    """What a build made.
+
+    Attributes:
+        engine: the engine's file, in the result folder.
+        engine_sha256: its digest.
+        lines: the clean lines of the log (UTF-8), in the result folder.
+        simulated: for each window of feeds, each output by name as the toolkit's simulator computed it (float32, in
+            the shape of the ONNX).
+        versions: of "rknn-toolkit2", its libraries, "python", and "torch" ("stand-in" or a version).
+        fixed_addresses: whether the system let it run without address randomisation. Where it does not (the default
+            seccomp profile of Docker), engines whose graph begins with a 2-D convolution differ in about 150 bytes
+            from build to build (measured, 2.3.2).
+        peak_rss_bytes, wall_s, cpu_s: what the build took.
+    """
+
+    engine: Path
+    engine_sha256: str
+    lines: Path
+    simulated: tuple[dict[str, Array], ...]
+    versions: dict[str, str]
+    fixed_addresses: bool
+    peak_rss_bytes: int
+    wall_s: float
+    cpu_s: float
+
+
+@dataclass(frozen=True)
+class _Summary:
+    """`build.json` of a result folder."""
+
+    engine_sha256: str
+    outputs: tuple[str, ...]
+    windows: int
+    fixed_addresses: bool
+    peak_rss_bytes: int
+    wall_s: float
+    cpu_s: float
+    versions: dict[str, str] = field(default_factory=dict)
+
+
+def read_build(result_folder: Path) -> BuildResult:
+    """The result that `build_engine` left in `result_folder` (or that was copied there, as from a cache).
+
+    Raises:
+        OSError, ValueError: there is none.
+    """
+    summary = from_json(_Summary, json.loads((result_folder / SUMMARY_FILE).read_text(encoding="utf-8")), SUMMARY_FILE)
+    simulated: tuple[dict[str, Array], ...] = ()
+    if summary.windows:
+        with np.load(result_folder / SIMULATED_FILE, allow_pickle=False) as arrays:
+            simulated = tuple(
+                {name: arrays[f"{window}_{index}"] for index, name in enumerate(summary.outputs)}
+                for window in range(summary.windows)
+            )
+    return BuildResult(
+        engine=result_folder / ENGINE_FILE,
+        engine_sha256=summary.engine_sha256,
+        lines=result_folder / LINES_FILE,
+        simulated=simulated,
+        versions=summary.versions,
+        fixed_addresses=summary.fixed_addresses,
+        peak_rss_bytes=summary.peak_rss_bytes,
+        wall_s=summary.wall_s,
+        cpu_s=summary.cpu_s,
+    )
+
+
+def keep_build(folder: Path, result_folder: Path, child: ChildResult, report: WorkerReport, windows: int) -> None:
+    """Moves what the worker made in `folder` to `result_folder`, whole or not at all.
+
+    Raises:
+        OSError: it cannot be written, or the disk is full.
+    """
+    summary = _Summary(
+        engine_sha256=sha256_of(folder / ENGINE_FILE),
+        outputs=report.outputs,
+        windows=windows,
+        fixed_addresses=report.fixed_addresses,
+        peak_rss_bytes=max(child.peak_rss_bytes, report.peak_rss_bytes),
+        wall_s=child.wall_s,
+        cpu_s=child.cpu_s,
+        versions=report.versions,
+    )
+    with new_folder(result_folder) as partial:
+        for name in (ENGINE_FILE, LINES_FILE, *([SIMULATED_FILE] if windows else [])):
+            shutil.move(folder / name, partial / name)
+        (partial / SUMMARY_FILE).write_text(json.dumps(to_json(summary), indent=1), encoding="utf-8")
