@@ -5,6 +5,8 @@ from __future__ import annotations
 import onnx_ir as ir
 from onnx_ir.passes.common import ShapeInferencePass
 
+from contracts.errors import Refusal
+
 
 def node_label(node: ir.Node) -> str:
     """How a sentence names `node`: by its name, or by its first output where it has none."""
@@ -17,7 +19,13 @@ def with_shapes(model: ir.Model) -> ir.Model:
     """A copy of `model` (sharing its weights) with every shape and type that ONNX shape inference finds.
 
     Where inference fails at a node it goes on, and that node's outputs stay without a shape.
+
+    Raises:
+        Refusal: the graph is no valid ONNX: two tensors of one name, nodes out of order.
     """
     copy = model.clone()
-    ShapeInferencePass(check_type=False, strict_mode=False, data_prop=True)(copy)
+    try:
+        ShapeInferencePass(check_type=False, strict_mode=False, data_prop=True)(copy)
+    except ir.serde.SerdeError as error:
+        raise Refusal(f"The shapes of the graph cannot be inferred: {error.__cause__ or error}.") from error
     return copy

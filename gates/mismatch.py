@@ -25,14 +25,15 @@ def explain(reference: NDArray[Any], measured: NDArray[Any]) -> str:
     difference = np.abs(output - signal)
     if not difference.any():
         return ""
-    power = float(difference @ difference)
     gain = float(output @ signal) / float(signal @ signal)
-    if _power(output - gain * signal) < CLEARLY_SMALLER * power:
+    if _power(output - gain * signal) < CLEARLY_SMALLER * _power(difference):
         return f"the output is {gain:.4g} times the reference"
     for shift in range(1, min(LONGEST_SHIFT, signal.size - 1) + 1):
-        for late, moved in ((True, output[shift:] - signal[:-shift]), (False, output[:-shift] - signal[shift:])):
-            if _power(moved) < CLEARLY_SMALLER * power:
-                return f"the output comes {shift} element{'s' * (shift > 1)} too {'late' if late else 'early'}"
+        rest, start = slice(shift, None), slice(-shift)
+        for word, heard, meant in (("late", rest, start), ("early", start, rest)):
+            # Over the same elements, or cutting off a bad edge would look like an explanation.
+            if _power(output[heard] - signal[meant]) < CLEARLY_SMALLER * _power(output[heard] - signal[heard]):
+                return f"the output comes {shift} element{'s' * (shift > 1)} too {word}"
     worst = int(np.argmax(difference))
     index = [int(i) for i in np.unravel_index(worst, reference.shape)]
     return f"the largest difference is {output[worst]:.6g} instead of {signal[worst]:.6g} at {index}"

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 import onnx_ir as ir
 
+from contracts.errors import Refusal
 from contracts.verdicts import Verdict, at_most
 from gates.graphs import node_label, with_shapes
 from gates.snr import listed
@@ -27,12 +28,14 @@ HIGHEST_IR = 10
 
 def static_shapes(model: ir.Model) -> Verdict:
     """Verdict that `model` has static shapes throughout, a known version, no rank-0 input and unique names."""
-    shaped = with_shapes(model)
-    offences = [
-        *_version_offences(shaped), *_input_offences(shaped), *_value_offences(shaped), *_name_offences(shaped)
-    ]  # fmt: skip
-    opset = shaped.opset_imports.get("")
-    detail = listed(offences) if offences else f"opset {opset}, IR {shaped.ir_version}, every tensor of a fixed shape"
+    offences = [*_version_offences(model), *_name_offences(model)]
+    try:
+        shaped = with_shapes(model)
+        offences += [*_input_offences(shaped), *_value_offences(shaped)]
+    except Refusal as error:
+        offences.append(str(error))
+    opset = model.opset_imports.get("")
+    detail = listed(offences) if offences else f"opset {opset}, IR {model.ir_version}, every tensor of a fixed shape"
     return at_most(GATE, len(offences), 0, "offences", detail)
 
 

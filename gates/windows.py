@@ -87,7 +87,7 @@ def window_gates(
     if whole.problem:
         return WindowReport((verdict_of(f"{gate}.whole", whole, thresholds.whole_db, _whole_text(steps)),))
     interior = [
-        compare_arrays(_emitted(reference, step, window.hop), part, f"frames {step.emit_start} to {step.emit_stop}")
+        compare_arrays(_emitted(reference, step, window.hop), part, f"frames {step.emit_start} to {step.emit_stop - 1}")
         for step, part in walked
         if step.emit_start > 0 and step.emit_stop < frames
     ]

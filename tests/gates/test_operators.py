@@ -1,0 +1,141 @@
+"""Operators that the board cannot run are named with node and reason; everything else passes."""
+
+from __future__ import annotations
+
+import onnx
+import onnx_ir as ir
+import pytest
+from onnx import TensorProto, helper
+
+from contracts.verdicts import Status
+from gates.operators import REFUSED, operators
+from tests.gates.small_graphs import chain, constant, model, proto, tensor
+
+X, Y = tensor("x", [1, 4]), tensor("y", [1, 4])
+
+
+def single(op: str) -> ir.Model:
+    return model([helper.make_node(op, ["x"], ["y"], "at")], [X], [Y])
+
+
+@pytest.mark.parametrize(
+    ("op", "reason"),
+    [
+        # A sample of each kind, as rknn-toolkit2 2.3.2 was seen to behave.
+        ("Atan", "no NPU or CPU kernel on the board"),
+        ("Ceil", "no NPU or CPU kernel on the board"),
+        ("Mish", "no NPU or CPU kernel on the board"),
+        ("Trilu", "no NPU or CPU kernel on the board"),
+        ("RandomNormalLike", "make the noise an input"),
+        ("RandomUniformLike", "make the noise an input"),
+        ("Bernoulli", "make the noise an input"),
+        ("Loop", "control flow is not compiled"),
+        ("Scan", "control flow is not compiled"),
+        ("Shape", "computes a shape"),
+        ("Size", "computes a shape"),
+        ("ConstantOfShape", "computes a shape"),
+        ("NonZero", "depends on the data"),
+        ("Unique", "depends on the data"),
+        ("DynamicQuantizeLinear", "depends on the data"),
+        ("GroupNormalization", "the toolkit breaks on it"),
+        ("SplitToSequence", "the toolkit breaks on it"),
+    ],
+)
+def test_operators_fails_naming_node_and_reason_when_operator_cannot_run(op: str, reason: str) -> None:
+    verdict = operators(single(op))
+    assert (verdict.status, verdict.measured, verdict.threshold) == (Status.FAILED, 1.0, 0.0)
+    assert f"{op}, node 'at' (" in verdict.detail
+    assert reason in verdict.detail
+
+
+@pytest.mark.parametrize(
+    "op",
+    [
+        "Abs", "Cos", "CumSum", "Elu", "Erf", "Exp", "Floor", "GatherND", "HardSwish", "InstanceNormalization",
+        "LayerNormalization", "LeakyRelu", "Log", "Max", "Pow", "Reciprocal", "ReduceMean", "Round", "Sigmoid", "Sin",
+        "Softmax", "Softplus", "Sqrt", "Tanh", "TopK", "Where", "And", "Not", "LSTM", "GRU",
+    ],
+)  # fmt: skip
+def test_operators_passes_when_compiler_was_seen_to_place_the_operator(op: str) -> None:
+    verdict = operators(single(op))
+    assert verdict.status is Status.PASSED
+    assert "1 nodes" in verdict.detail
+
+
+def test_operators_knows_only_real_operators_of_opset_19_or_lower() -> None:
+    schemas = onnx.defs.get_all_schemas_with_history()
+    known = {schema.name for schema in schemas if schema.domain == "" and schema.since_version <= 19}
+    assert set(REFUSED) <= known
+
+
+def test_operators_names_the_condition_when_there_is_an_if() -> None:
+    def branch(op: str, made: str) -> onnx.GraphProto:
+        return helper.make_graph([helper.make_node(op, ["x"], [made], f"in_{op}")], op, [], [tensor(made, [1, 4])])
+
+    node = helper.make_node(
+        "If", ["cond"], ["y"], "if0", then_branch=branch("Tanh", "a"), else_branch=branch("Atan", "b")
+    )
+    verdict = operators(model([node], [X, tensor("cond", [1], TensorProto.BOOL)], [Y]))
+    assert "If, node 'if0' (input 'cond'; control flow" in verdict.detail
+    assert "Atan, node 'in_Atan'" in verdict.detail
+    assert verdict.measured == 2
+
+
+def test_operators_lists_five_and_counts_the_rest_when_many_offend() -> None:
+    verdict = operators(chain(*["Atan"] * 8))
+    assert verdict.measured == 8
+    assert "node 'n4'" in verdict.detail
+    assert "node 'n5'" not in verdict.detail
+    assert verdict.detail.endswith("and 3 more")
+
+
+@pytest.mark.parametrize("op", ["Ceil", "Trilu", "NonZero"])
+def test_operators_passes_when_the_toolkit_folds_a_constant_node(op: str) -> None:
+    nodes = [helper.make_node(op, ["k"], ["c"], "folds"), helper.make_node("Add", ["x", "c"], ["y"], "add")]
+    assert operators(model(nodes, [X], [Y], [constant("k", [[1.5, 2, 3, 4]])])).status is Status.PASSED
+
+
+def test_operators_passes_when_a_constant_node_feeds_another_that_folds() -> None:
+    nodes = [
+        helper.make_node("Constant", [], ["k"], "k", value_floats=[1.5, 2.5]),
+        helper.make_node("Ceil", ["k"], ["c"], "first"),
+        helper.make_node("Sign", ["c"], ["s"], "second"),
+        helper.make_node("Add", ["x", "s"], ["y"], "add"),
+    ]
+    assert operators(model(nodes, [tensor("x", [1, 2])], [tensor("y", [1, 2])])).status is Status.PASSED
+
+
+@pytest.mark.parametrize("op", ["RandomNormal", "RandomNormalLike", "Range", "ConstantOfShape"])
+def test_operators_fails_on_noise_and_shapes_even_when_inputs_are_constant(op: str) -> None:
+    nodes = [helper.make_node(op, ["k"], ["c"], "made"), helper.make_node("Add", ["x", "c"], ["y"], "add")]
+    verdict = operators(model(nodes, [X], [Y], [constant("k", [1.0])]))
+    assert f"{op}, node 'made'" in verdict.detail
+
+
+def test_operators_fails_when_an_initializer_is_also_an_input() -> None:
+    """Then it is a default that a caller may replace, and nothing folds."""
+    nodes = [helper.make_node("Ceil", ["x"], ["y"], "c")]
+    made = proto(nodes, [X], [Y], [constant("x", [[1, 2, 3, 4]])])
+    assert operators(ir.from_proto(made)).status is Status.FAILED
+
+
+def test_operators_fails_when_node_is_of_another_domain() -> None:
+    made = proto([helper.make_node("FusedMatMul", ["x"], ["y"], "fused", domain="com.microsoft")], [X], [Y])
+    made.opset_import.append(helper.make_opsetid("com.microsoft", 1))
+    verdict = operators(ir.from_proto(made))
+    assert "FusedMatMul, node 'fused' (domain com.microsoft: no NPU or CPU kernel" in verdict.detail
+
+
+def test_operators_fails_when_there_is_a_local_function() -> None:
+    made = proto([helper.make_node("Twice", ["x"], ["y"], "call", domain="local")], [X], [Y])
+    body = [helper.make_node("Add", ["a", "a"], ["b"])]
+    made.functions.append(helper.make_function("local", "Twice", ["a"], ["b"], body, [helper.make_opsetid("", 17)]))
+    made.opset_import.append(helper.make_opsetid("local", 1))
+    verdict = operators(ir.from_proto(made))
+    assert verdict.status is Status.FAILED
+    assert "function 'Twice'" in verdict.detail
+
+
+def test_operators_names_the_output_when_node_has_no_name() -> None:
+    verdict = operators(model([helper.make_node("Atan", ["x"], ["y"])], [X], [Y]))
+    assert "the unnamed node that makes 'y'" in verdict.detail

@@ -1,0 +1,63 @@
+"""The simulator's verdict: the worst window decides, and outputs that are owed and missing fail."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from contracts.verdicts import Status
+from gates.simulator import judge_simulator
+
+Floats = NDArray[np.float64]
+ONES = np.ones((1, 4))
+
+
+def window(error: float) -> dict[str, Floats]:
+    """Ones, off by `error`: the ratio is -20 log10(error)."""
+    return {"samples": ONES + np.array([error, -error, error, -error])}
+
+
+def test_judge_simulator_passes_when_one_window_reaches_the_threshold() -> None:
+    (verdict,) = judge_simulator([{"samples": ONES}], [window(0.001)], 40.0)
+    assert (verdict.gate, verdict.status, verdict.threshold, verdict.unit) == ("simulator", Status.PASSED, 40.0, "dB")
+    assert verdict.measured == pytest.approx(60.0)
+
+
+def test_judge_simulator_fails_on_the_worst_window_when_the_mean_would_pass() -> None:
+    outputs = [window(0.001), window(0.1), window(0.001)]
+    (verdict,) = judge_simulator([{"samples": ONES}] * 3, outputs, 40.0)
+    assert verdict.status is Status.FAILED
+    assert verdict.measured == pytest.approx(20.0)
+    assert "worst of 3 windows; their mean is 46.7 dB (window 2, output 'samples')" in verdict.detail
+
+
+@pytest.mark.parametrize(
+    ("references", "outputs", "reason"),
+    [
+        ([{"samples": ONES}], [], "there are no outputs of the simulator"),
+        ([], [window(0.001)], "there are no reference outputs"),
+        ([], [], "there are no reference outputs"),
+        ([{"samples": ONES}] * 2, [window(0.001)], "1 windows came back instead of 2"),
+        ([{"samples": ONES}], [{}], "0 outputs instead of 1"),
+        ([{"samples": ONES}], [{"samples": ONES[0]}], "shape [4] instead of [1, 4]"),
+        ([{"samples": ONES}], [{"samples": ONES * math.nan}], "not finite"),
+        ([{"samples": ONES}], [{"samples": ONES * 0}], "the output is all zero"),
+        ([{"samples": ONES * 0}], [{"samples": ONES * 0}], "proves nothing"),
+    ],
+)
+def test_judge_simulator_fails_with_reason_when_nothing_was_proven(
+    references: list[dict[str, Floats]], outputs: list[dict[str, Floats]], reason: str
+) -> None:
+    (verdict,) = judge_simulator(references, outputs, -math.inf)
+    assert verdict.status is Status.FAILED
+    assert reason in verdict.detail
+
+
+def test_judge_simulator_names_the_broken_window_when_another_is_merely_bad() -> None:
+    outputs = [window(0.5), {"samples": ONES * math.nan}]
+    (verdict,) = judge_simulator([{"samples": ONES}] * 2, outputs, 40.0)
+    assert "window 2, output 'samples'" in verdict.detail
+    assert math.isnan(float(verdict.measured or 0))
