@@ -1,0 +1,85 @@
+"""One full contract and one full manifest, every optional field set."""
+
+from __future__ import annotations
+
+import math
+
+from contracts.contract import Cache, CacheSlice, Contract, HostHalf, PassRecord, Source, TensorSpec, Window
+from contracts.manifest import (
+    CpuLayer,
+    EngineFile,
+    Layers,
+    LogSummary,
+    Manifest,
+    Memory,
+    OnnxTwin,
+    RegtaskCount,
+    Toolkit,
+)
+from contracts.verdicts import Measurement, Status, Verdict
+
+SHA = "0123456789abcdef" * 4
+INPUTS = (TensorSpec("z", (1, 192, 109)), TensorSpec("ids", (1, 7), "int64"))
+OUTPUTS = (TensorSpec("output", (1, 1, 1, 27904)),)
+SOURCE = Source("voice.onnx", SHA, "checkpoint")
+WINDOW = Window(frames=109, emitted=45, left=32, right=32, hop=256, sample_rate=22050)
+CACHE = Cache(12, (CacheSlice("keys", 0, (2, 3)), CacheSlice("values", 6, (2, 3))))
+PASSES = (PassRecord("fold_flip", 4, True, math.inf), PassRecord("mask_decoder", 3, False))
+VERDICTS = (
+    Verdict(gate="fp32.whole", measured=101.5, threshold=95.0, unit="dB", status=Status.PASSED, detail="one"),
+    Verdict(gate="parity", measured=math.inf, threshold=120.0, unit="dB", status=Status.PASSED),
+    Verdict(gate="structure", measured="If, node 'if0'", status=Status.FAILED, detail="µ"),
+    Verdict(gate="log.regtask", status=Status.UNPROVEN),
+)
+MEASUREMENTS = (Measurement(name="fp32.short", measured=-math.inf, unit="dB", reason="padding"),)
+HOST = HostHalf("piper-host.onnx", SHA)
+
+CONTRACT = Contract(
+    family="piper",
+    stage="decoder",
+    source=SOURCE,
+    inputs=INPUTS,
+    outputs=OUTPUTS,
+    window=WINDOW,
+    cache=CACHE,
+    thresholds={"simulator": 40.0},
+    passes=PASSES,
+    verdicts=VERDICTS,
+    measurements=MEASUREMENTS,
+    host=HOST,
+)
+
+MANIFEST = Manifest(
+    family="piper",
+    stage="decoder",
+    target="rk3588",
+    toolkit=Toolkit("rknn-toolkit2", "2.3.2"),
+    source=SOURCE,
+    onnx=OnnxTwin("piper-decoder-w109.onnx", SHA, 15, 281),
+    engine=EngineFile("piper-decoder-w109.rknn", SHA, 19_600_977),
+    inputs=INPUTS,
+    outputs=OUTPUTS,
+    layers=Layers(
+        count=236,
+        cycles=8_300_000,
+        rw_kb=85154.0,
+        modelled_ms=26.0,
+        cpu=(CpuLayer("Slice", "flip", 12.5),),
+        file="build-logs/piper-decoder-w109.layers.json",
+    ),
+    memory=Memory(10_400.0, 17_000.5),
+    log=LogSummary(
+        regtask=(RegtaskCount("v2", "0x4038", 0, "0x1fff", "0x3d58", 4),),
+        unknown_target=4,
+        fallback=("channel is too large",),
+        accepted=("v2:0x7abc:0:0x3",),
+    ),
+    host=HOST,
+    window=WINDOW,
+    cache=CACHE,
+    thresholds={"simulator": 40.0},
+    passes=PASSES,
+    verdicts=VERDICTS,
+    measurements=MEASUREMENTS,
+    board={"measured_ms": 20.7, "by": "a probe", "windows": 45},
+)

@@ -1,0 +1,146 @@
+"""Windows are consistent, contracts survive metadata, and the short form always fits an engine."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from contracts.contract import (
+    METADATA_KEY,
+    Cache,
+    Contract,
+    Source,
+    TensorSpec,
+    Window,
+    contract_from_metadata,
+    contract_to_metadata,
+    short_contract,
+)
+from tests.contracts.samples import CONTRACT, SHA
+
+
+@pytest.mark.parametrize(
+    ("sizes", "says"),
+    [
+        ((109, 45, 32, 31, 256), "left \\+ emitted \\+ right must be the window's 109 frames"),
+        ((109, 46, 32, 32, 256), "must be the window's 109 frames"),
+        ((64, 0, 32, 32, 256), "positive sizes"),
+        ((0, 0, 0, 0, 256), "positive sizes"),
+        ((109, 45, 32, 32, 0), "positive sizes"),
+        ((109, 109, -1, 1, 256), "positive sizes"),
+        ((109, 110, 0, -1, 256), "positive sizes"),
+    ],
+)
+def test_window_raises_when_sizes_do_not_add_up(sizes: tuple[int, int, int, int, int], says: str) -> None:
+    frames, emitted, left, right, hop = sizes
+    with pytest.raises(ValueError, match=says):
+        Window(frames=frames, emitted=emitted, left=left, right=right, hop=hop, sample_rate=None)
+
+
+def test_window_takes_no_context_when_all_is_emitted() -> None:
+    assert Window(frames=64, emitted=64, left=0, right=0, hop=1, sample_rate=None).frames == 64
+
+
+@pytest.mark.parametrize(
+    "contract",
+    [CONTRACT, Contract(None, None, Source("x.onnx", SHA, "checkpoint"), (TensorSpec("x", (1,)),), ())],
+)
+def test_contract_survives_metadata_when_written_and_read(contract: Contract) -> None:
+    metadata = contract_to_metadata(contract)
+    assert list(metadata) == ["rknn-tts/contract/1"]
+    assert contract_from_metadata({"other": "entry", **metadata}) == contract
+
+
+def test_contract_metadata_is_strict_json_when_figures_are_not_finite() -> None:
+    def refuse(name: str) -> float:
+        raise AssertionError(f"{name} is not JSON")
+
+    json.loads(contract_to_metadata(CONTRACT)[METADATA_KEY], parse_constant=refuse)
+
+
+def test_contract_metadata_is_the_same_text_when_written_twice() -> None:
+    assert contract_to_metadata(CONTRACT) == contract_to_metadata(replace(CONTRACT))
+
+
+def test_contract_from_metadata_is_none_when_there_is_no_entry() -> None:
+    assert contract_from_metadata({}) is None
+    assert contract_from_metadata({"author": "someone"}) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("{", f"the metadata entry {METADATA_KEY} is not JSON"),
+        ("", "is not JSON"),
+        ("[]", "contract: Contract was expected"),
+        ("{}", "contract: the key 'family' is missing"),
+        ('{"family": null, "stage": null}', "contract: the key 'source' is missing"),
+    ],
+)
+def test_contract_from_metadata_says_what_is_wrong_when_entry_is_broken(text: str, says: str) -> None:
+    with pytest.raises(ValueError, match=r"JSON|expected|missing") as caught:
+        contract_from_metadata({METADATA_KEY: text})
+    assert says in str(caught.value)
+
+
+def test_contract_from_metadata_names_the_window_when_it_does_not_add_up() -> None:
+    data = json.loads(contract_to_metadata(CONTRACT)[METADATA_KEY])
+    data["window"]["frames"] = 110
+    with pytest.raises(ValueError, match="window's 110 frames"):
+        contract_from_metadata({METADATA_KEY: json.dumps(data)})
+
+
+def test_short_contract_holds_what_a_board_checks_when_it_fits() -> None:
+    text = short_contract(CONTRACT, "rk3588", "2.3.2")
+    assert len(text.encode()) < 1024
+    assert json.loads(text) == {
+        "schema": "rknn-tts/contract/1",
+        "family": "piper",
+        "stage": "decoder",
+        "target": "rk3588",
+        "toolkit": "2.3.2",
+        "source": "0123456789abcdef",
+        "in": [["z", [1, 192, 109], "float32"], ["ids", [1, 7], "int64"]],
+        "out": [["output", [1, 1, 1, 27904], "float32"]],
+        "window": [109, 45, 32, 32, 256, 22050],
+        "cache": 12,
+    }
+
+
+def test_short_contract_is_null_where_the_stage_has_none() -> None:
+    data = json.loads(short_contract(replace(CONTRACT, window=None, cache=None), "rk3588", "2.3.2"))
+    assert (data["window"], data["cache"]) == (None, None)
+
+
+def test_short_contract_counts_tensors_when_they_are_too_many() -> None:
+    many = tuple(TensorSpec(f"a rather long name of input {i}", (1, 2, 3)) for i in range(100))
+    text = short_contract(replace(CONTRACT, inputs=many), "rk3588", "2.3.2")
+    assert len(text) < 1024
+    assert (json.loads(text)["in"], json.loads(text)["out"]) == (100, 1)
+
+
+specs = st.lists(
+    st.builds(TensorSpec, st.text(max_size=90), st.lists(st.integers(0, 2**40), max_size=6).map(tuple)), max_size=30
+)
+sizes = st.integers(1, 2**40)
+
+
+@given(inputs=specs, outputs=specs, emitted=sizes, hop=sizes, numel=sizes)
+def test_short_contract_is_ascii_json_under_1024_bytes_whatever_the_tensors(
+    inputs: list[TensorSpec], outputs: list[TensorSpec], emitted: int, hop: int, numel: int
+) -> None:
+    contract = replace(
+        CONTRACT,
+        inputs=tuple(inputs),
+        outputs=tuple(outputs),
+        window=Window(frames=emitted, emitted=emitted, left=0, right=0, hop=hop, sample_rate=22050),
+        cache=Cache(numel, ()),
+    )
+    text = short_contract(contract, "rk3588", "2.3.2")
+    assert text.isascii()
+    assert len(text) < 1024
+    json.loads(text)

@@ -1,0 +1,102 @@
+"""Files appear whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import contracts.files
+from contracts.files import copy_whole, sha256_of, write_whole
+
+
+def full_disk(*arguments: object) -> None:
+    raise OSError(28, "No space left on device")
+
+
+@pytest.fixture
+def umask() -> Iterator[Callable[[int], int]]:
+    before = os.umask(0o022)
+    yield os.umask
+    os.umask(before)
+
+
+def test_write_whole_writes_and_replaces_when_disk_has_room(tmp_path: Path) -> None:
+    path = tmp_path / "engine.rknn"
+    for data in (b"first", b"second, longer", b""):
+        write_whole(path, data)
+        assert path.read_bytes() == data
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("call", ["fsync", "fdopen"])
+@pytest.mark.parametrize("earlier", [b"earlier engine", None])
+def test_write_whole_leaves_everything_as_it_was_when_disk_is_full(
+    call: str, earlier: bytes | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "engine.rknn"
+    if earlier is not None:
+        path.write_bytes(earlier)
+    monkeypatch.setattr(os, call, full_disk)
+    with pytest.raises(OSError, match="No space left"):
+        write_whole(path, b"half a new engine")
+    assert {item.name: item.read_bytes() for item in tmp_path.iterdir()} == (
+        {"engine.rknn": earlier} if earlier is not None else {}
+    )
+
+
+def test_write_whole_leaves_no_partial_file_when_interrupted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*arguments: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "fsync", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        write_whole(tmp_path / "engine.rknn", b"data")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(("mask", "mode"), [(0o022, 0o644), (0o077, 0o600), (0o002, 0o664), (0o000, 0o666)])
+def test_write_whole_gives_the_mode_of_the_umask_when_file_is_new(
+    mask: int, mode: int, tmp_path: Path, umask: Callable[[int], int]
+) -> None:
+    umask(mask)
+    write_whole(tmp_path / "engine.rknn", b"data")
+    assert (tmp_path / "engine.rknn").stat().st_mode & 0o777 == mode
+    assert umask(mask) == mask
+
+
+def test_write_whole_takes_a_long_name_when_the_file_system_does(tmp_path: Path) -> None:
+    path = tmp_path / ("n" * 250 + ".json")
+    write_whole(path, b"data")
+    assert path.read_bytes() == b"data"
+
+
+def test_write_whole_raises_when_folder_is_missing(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        write_whole(tmp_path / "absent" / "engine.rknn", b"data")
+
+
+def test_copy_whole_copies_the_bytes_when_source_exists(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"\x00data")
+    copy_whole(tmp_path / "a", tmp_path / "b")
+    assert (tmp_path / "b").read_bytes() == b"\x00data"
+
+
+@pytest.mark.parametrize(
+    ("data", "digest"),
+    [
+        # From FIPS 180-4's published examples.
+        (b"", "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"),
+        (b"abc", "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"),
+        (b"a" * 1_000_000, "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0"),
+    ],
+)
+def test_sha256_of_matches_the_standard_when_file_is_read_in_pieces(
+    data: bytes, digest: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_bytes(data)
+    assert sha256_of(tmp_path / "file") == digest
+    monkeypatch.setattr(contracts.files, "_CHUNK_BYTES", 7_777)
+    assert sha256_of(tmp_path / "file") == digest
