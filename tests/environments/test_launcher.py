@@ -27,6 +27,7 @@ def launcher(machine: Machine) -> Path:
         assert found
         (machine.bin / tool).symlink_to(found)
     (machine.root / "rknn_tts").mkdir()
+    (machine.root / "rknn_tts" / "__init__.py").touch()
     (machine.root / "rknn_tts" / "cli.py").write_text(MAIN)
     return Path(shutil.copy(REPOSITORY / "rknn-tts", machine.root))
 
