@@ -27,7 +27,8 @@ def main(arguments: Optional[List[str]] = None) -> int:
             if options.print_python:
                 sys.stdout.write(f"{python}\n")
     except Trouble as trouble:
-        say(str(trouble))
+        # A script that asks for the path shows the sentence as its own.
+        sys.stderr.write(f"{trouble}\n" if options.print_python else f"rknn-tts: {trouble}\n")
         return 2
     except KeyboardInterrupt:
         say("interrupted: run the same command again to finish the set-up")

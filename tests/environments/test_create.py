@@ -42,6 +42,12 @@ def test_create_ends_with_status_2_when_the_toolkit_has_no_lock(machine: Machine
     assert "requirements/ has 2.3.2, 2.5.0" in done.stderr
 
 
+def test_create_gives_the_bare_sentence_when_a_script_asks_for_the_python(machine: Machine) -> None:
+    done = machine.create("rknn-1.0", "--print-python")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("there is no lock for rknn-toolkit2 1.0")
+
+
 def test_create_installs_once_when_two_run_at_the_same_time(machine: Machine) -> None:
     machine.add()
     environ = machine.environ(STUB_SLEEP="0.5")
