@@ -21,11 +21,17 @@ def with_shapes(model: ir.Model) -> ir.Model:
     Where inference fails at a node it goes on, and that node's outputs stay without a shape.
 
     Raises:
-        Refusal: the graph is no valid ONNX: two tensors of one name, nodes out of order.
+        Refusal: the graph is no valid ONNX: two tensors of one name, nodes out of order, a tensor that nothing makes.
     """
-    copy = model.clone()
     try:
+        copy = model.clone()
         ShapeInferencePass(check_type=False, strict_mode=False, data_prop=True)(copy)
-    except ir.serde.SerdeError as error:
-        raise Refusal(f"The shapes of the graph cannot be inferred: {error.__cause__ or error}.") from error
+    except (RuntimeError, ValueError) as error:  # what onnx-ir raises, its SerdeError included
+        raise Refusal(f"the graph is no valid ONNX, so its shapes cannot be inferred: {_root_cause(error)}") from error
     return copy
+
+
+def _root_cause(error: BaseException) -> str:
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return " ".join(str(error).split())

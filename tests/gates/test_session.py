@@ -125,7 +125,7 @@ def test_session_fails_in_one_sentence_when_running_breaks() -> None:
     assert "onnxruntime_src" not in text
 
 
-def test_session_prints_nothing_when_it_loads_runs_and_fails() -> None:
+def test_session_prints_nothing_when_it_loads_runs_and_fails(pytestconfig: pytest.Config) -> None:
     program = (
         "import numpy as np\n"
         "from gates.session import Session\n"
@@ -138,6 +138,7 @@ def test_session_prints_nothing_when_it_loads_runs_and_fails() -> None:
         "except RknnTtsError:\n"
         "    pass\n"
     )
-    paths = {"PYTHONPATH": ".:runtime"}
+    root = pytestconfig.rootpath
+    paths = {"PYTHONPATH": f"{root}:{root / 'runtime'}"}
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=paths, check=True)
     assert result.stdout + result.stderr == ""

@@ -86,6 +86,21 @@ def test_static_shapes_fails_when_two_tensors_share_a_name() -> None:
     assert "the tensor name 'x' is used 2 times" in static_shapes(made).detail
 
 
+@pytest.mark.parametrize(
+    "nodes",
+    [
+        [helper.make_node("Relu", ["t"], ["y"], "b"), helper.make_node("Tanh", ["x"], ["t"], "a")],
+        [helper.make_node("Relu", ["nowhere"], ["y"], "a")],
+        [helper.make_node("Relu", ["x"], ["z"], "a")],
+    ],
+)
+def test_static_shapes_fails_when_graph_is_no_valid_onnx(nodes: list[onnx.NodeProto]) -> None:
+    verdict = static_shapes(model(nodes, [X], [Y]))
+    assert verdict.status is Status.FAILED
+    assert "the graph is no valid ONNX" in verdict.detail
+    assert "\n" not in verdict.detail
+
+
 def test_static_shapes_passes_when_a_trailing_output_is_left_out() -> None:
     node = helper.make_node("LayerNormalization", ["x", "g"], ["y", "", ""], "ln", axis=-1)
     assert static_shapes(model([node], [X], [Y], [constant("g", [1.0] * 4)])).status is Status.PASSED

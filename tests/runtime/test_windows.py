@@ -155,11 +155,12 @@ def test_walk_windows_raises_when_hop_is_not_positive() -> None:
         decode_windowed(local_filter, latent, mask, 10, 3, 3, 0)
 
 
-def test_runtime_imports_numpy_and_nothing_else_of_the_project() -> None:
+def test_runtime_imports_numpy_and_nothing_else_of_the_project(pytestconfig: pytest.Config) -> None:
     program = (
         "import sys, rknn_tts_runtime; "
         "print(sorted({name.split('.')[0] for name in sys.modules} "
         "& {'contracts', 'gates', 'logs', 'onnx', 'onnxruntime', 'onnx_ir', 'torch', 'surgery'}))"
     )
-    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd="runtime", check=True)
+    paths = {"PYTHONPATH": str(pytestconfig.rootpath / "runtime")}
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=paths, check=True)
     assert result.stdout.strip() == "[]"
