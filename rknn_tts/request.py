@@ -1,14 +1,13 @@
 """What a user asks for: the one dataclass behind every command's options, `make` variable and JSON field.
 
-Each field states its help, the commands it belongs to, and whether it is a positional argument. The command line is built
-from this table; the option is the field's name with dashes (`--decoder-mask`), the `make` variable its name in capitals
-(`DECODER_MASK=1`), but for those in `MAKE_NAMES`.
+Each field states its help, the commands it belongs to, and whether it is a positional argument. The command line is
+built from this table; the option is the field's name with dashes (`--decoder-mask`), the `make` variable its name in
+capitals (`DECODER_MASK=1`), but for those in `MAKE_NAMES` and `FLAG_NAMES`.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import types
 import typing
 from collections.abc import Mapping
@@ -16,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from contracts.errors import UserInput
+from rknn_tts.hints import did_you_mean
 
 BUILDING = ("engine", "compile")
 CONVERTING = ("engine", "export")
@@ -29,9 +29,14 @@ FLAG_NAMES = {"timeout_s": "timeout", "memory_gb": "memory"}
 
 DEFAULT_TOOLKIT = "2.3.2"
 
+EXPECTED = {str: "a text", int: "a whole number", float: "a number", bool: "1 or 0"}
+"""What an option's kind is called in a sentence."""
 
-def _option(help_text: str, commands: tuple[str, ...], default: Any = None, *, positional: bool = False) -> Any:
-    metadata = {"help": help_text, "commands": commands, "positional": positional}
+
+def _option(
+    help_text: str, commands: tuple[str, ...], default: Any = None, *, positional: bool = False, required: bool = False
+) -> Any:
+    metadata = {"help": help_text, "commands": commands, "positional": positional, "required": positional or required}
     if isinstance(default, list):
         return field(default_factory=list, metadata=metadata)
     return field(default=default, metadata=metadata)
@@ -43,8 +48,12 @@ class Request:
 
     command: str
     family: str | None = _option("The family: see `rknn-tts families`.", CONVERTING, positional=True)
-    model: str | None = _option("The file.", ("compile", "inspect"), positional=True)
-    target: str | None = _option("The SoC to build for, such as rk3588.", BUILDING)
+    model: str | None = _option(
+        "An ONNX to compile; an engine, a manifest or an ONNX to inspect.", ("compile", "inspect"), positional=True
+    )
+    target: str | None = _option(
+        "The SoC to build for: rk3588, rk3576, rk3568, rk3566 or rk3562.", BUILDING, required=True
+    )
     stage: str | None = _option("The family's stage; its first one by default.", CONVERTING)
     checkpoint: str | None = _option("The checkpoint to convert; a public one of a package by default.", CONVERTING)
     window: int | None = _option("Width of the compiled window in latent frames.", CONVERTING)
@@ -71,7 +80,8 @@ class Request:
 class Option:
     """One field of `Request` as a command line or `make` sees it.
 
-    `kind` is the plain type of a value: str, int, float or bool; `many` where it may be repeated.
+    `kind` is the plain type of a value: str, int, float or bool; `many` where it may be repeated;
+    `required` where the command cannot do without (a `Request` may still lack it: whoever runs it checks).
     """
 
     name: str
@@ -81,6 +91,7 @@ class Option:
     help: str
     commands: tuple[str, ...]
     positional: bool
+    required: bool
 
     @property
     def flag(self) -> str:
@@ -122,9 +133,8 @@ def request_from_make(command: str, environment: Mapping[str, str], given: str) 
         if name not in known and name in everywhere:
             raise UserInput(f"make {command} takes no {name}; it takes {', '.join(known)}.")
         if name not in known:
-            close = difflib.get_close_matches(name, known, n=1)
-            hint = f"did you mean {close[0]}?" if close else f"make {command} takes {', '.join(known)}."
-            raise UserInput(f"There is no variable {name}; {hint}")
+            hint = did_you_mean(name, known) or f" make {command} takes {', '.join(known)}."
+            raise UserInput(f"There is no variable {name}.{hint}")
     values = {
         option.name: _read(option, text) for option in known.values() if (text := environment.get(option.variable))
     }
@@ -147,11 +157,10 @@ def _read(option: Option, text: str) -> Any:
     if option.kind is bool:
         if text.lower() in _TRUE + _FALSE:
             return text.lower() in _TRUE
-        raise UserInput(f"{option.variable}={text}: 1 or 0 is expected.")
+        raise UserInput(f"{option.variable}={text}: {EXPECTED[bool]} is expected.")
     if option.kind is str:
         return text
     try:
         return option.kind(text)
     except ValueError:
-        what = "a whole number" if option.kind is int else "a number"
-        raise UserInput(f"{option.variable}={text}: {what} is expected.") from None
+        raise UserInput(f"{option.variable}={text}: {EXPECTED[option.kind]} is expected.") from None

@@ -1,0 +1,168 @@
+"""Blocks of text for a person, and their two renderings: rich on a terminal, plain aligned text everywhere else.
+
+Whatever a block shows may come from a file that nobody vouches for: control characters are made visible, and nothing is
+read as rich markup.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TextIO
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+
+Tone = Literal["good", "bad", "warn", "plain"]
+
+_STYLES: dict[Tone, str] = {"good": "green", "bad": "bold red", "warn": "bold yellow", "plain": ""}
+
+_WIDE_COLUMNS = 110
+"""From this width on a column of sentences is readable beside the others (looked at, with the gates of Piper)."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """The cells of one row, and the tone of its first."""
+
+    cells: tuple[str, ...]
+    tone: Tone = "plain"
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows under column headings.
+
+    Attributes:
+        title: what the rows are.
+        columns: one heading a cell.
+        rows: the rows.
+        right: indices of the columns that hold numbers.
+        prose: whether the last column holds sentences, and where they go on a terminal that is too narrow for them
+            beside the others: under the row ("below"), or nowhere ("wide").
+    """
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[Row, ...]
+    right: frozenset[int] = frozenset()
+    prose: Literal["none", "below", "wide"] = "none"
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Labelled texts, one a line."""
+
+    pairs: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class Notice:
+    """A sentence under a label that says what it is: `note`, `unproven`, `error`."""
+
+    label: str
+    text: str
+    tone: Tone = "plain"
+
+
+Block = Table | Facts | Notice
+
+
+def is_terminal(stream: TextIO) -> bool:
+    """Whether `stream` is a terminal that can do more than print characters."""
+    return stream.isatty() and os.environ.get("TERM", "") not in ("", "dumb")
+
+
+def shown(text: str) -> str:
+    """`text` on one line, control characters as `\\x1b`: it can neither move the cursor nor fake a line."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in " ".join(text.split()))
+
+
+def write_blocks(blocks: Sequence[Block], stream: TextIO) -> None:
+    """Write `blocks` to `stream`: by rich where it is a terminal, else plain.
+
+    Raises:
+        OSError: the stream cannot be written (BrokenPipeError where its reader has gone).
+    """
+    if not is_terminal(stream):
+        stream.write(plain_text(blocks))
+        stream.flush()
+        return
+    from rich.console import Console
+
+    console = Console(file=stream, highlight=False)
+    for block, gap in _with_gaps(blocks):
+        if gap:
+            console.print()
+        console.print(_rich(block, console))
+    stream.flush()
+
+
+def plain_text(blocks: Sequence[Block]) -> str:
+    """`blocks` without colours or boxes: columns two blanks apart, nothing wrapped, for `grep` and `awk`."""
+    return "".join("\n" * gap + "\n".join(_plain_lines(block)) + "\n" for block, gap in _with_gaps(blocks))
+
+
+def _with_gaps(blocks: Sequence[Block]) -> Iterator[tuple[Block, bool]]:
+    """Each block, and whether an empty line goes before it: not at the top, nor between notices."""
+    for before, block in zip([None, *blocks], blocks, strict=False):
+        yield block, before is not None and not (isinstance(before, Notice) and isinstance(block, Notice))
+
+
+def _plain_lines(block: Block) -> list[str]:
+    if isinstance(block, Notice):
+        return [f"{block.label}: {shown(block.text)}"]
+    if isinstance(block, Facts):
+        width = max((len(label) for label, _ in block.pairs), default=0) + 1
+        return [f"{label + ':':<{width}}  {shown(text)}" for label, text in block.pairs]
+    # An empty cell is a dash, so that columns can be counted.
+    lines = [block.columns, *(tuple(shown(cell) or "-" for cell in row.cells) for row in block.rows)]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(block.columns))]
+    return [
+        "  ".join(
+            f"{cell:>{width}}" if column in block.right else f"{cell:<{width}}"
+            for column, (cell, width) in enumerate(zip(line, widths, strict=True))
+        ).rstrip()
+        for line in lines
+    ]
+
+
+def _rich(block: Block, console: Console) -> RenderableType:
+    from rich.table import Table as Grid
+    from rich.text import Text
+
+    if isinstance(block, Notice):
+        grid = Grid.grid(padding=(0, 1))
+        grid.add_column(no_wrap=True)
+        grid.add_column()
+        grid.add_row(Text(f"{block.label}:", _STYLES[block.tone] or "bold"), Text(shown(block.text)))
+        return grid
+    if isinstance(block, Facts):
+        grid = Grid.grid(padding=(0, 2))
+        grid.add_column(no_wrap=True)
+        grid.add_column(overflow="fold")
+        for label, text in block.pairs:
+            grid.add_row(Text(label, "bold"), Text(shown(text)))
+        return grid
+    return _rich_table(block, wide=console.width >= _WIDE_COLUMNS)
+
+
+def _rich_table(block: Table, *, wide: bool) -> RenderableType:
+    from rich import box
+    from rich.table import Table as Grid
+    from rich.text import Text
+
+    columns = block.columns if wide or block.prose == "none" else block.columns[:-1]
+    grid = Grid(title=block.title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
+    for index, heading in enumerate(columns):
+        # What is never broken: the first column (a status or a name) and numbers.
+        fixed = index == 0 or index in block.right
+        grid.add_column(heading, justify="right" if index in block.right else "left", overflow="fold", no_wrap=fixed)
+    for row in block.rows:
+        cells = [Text(shown(cell)) for cell in row.cells[: len(columns)]]
+        cells[0].stylize(_STYLES[row.tone])
+        if len(columns) < len(row.cells) and block.prose == "below":
+            cells[0].append(f"\n{shown(row.cells[-1])}", "dim")
+        grid.add_row(*cells)
+    return grid

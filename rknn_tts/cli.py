@@ -1,0 +1,189 @@
+"""The command line. Its commands' options are those of `rknn_tts.request`; what they do is in `rknn_tts.commands`.
+
+Only Typer is imported at the top, so that `--help` answers at once.
+"""
+
+from __future__ import annotations
+
+import inspect
+import io
+import os
+import re
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer.main import get_command
+
+from contracts.errors import EXIT_REFUSED, UserInput
+from rknn_tts.blocks import is_terminal
+from rknn_tts.hints import did_you_mean
+from rknn_tts.request import EVERY, EXPECTED, Option, Request, options, request_from_make
+
+NAME = "rknn-tts"
+
+SUMMARIES = {
+    "engine": "Compile a family's stage: checkpoint to proven engine.",
+    "export": "Write the NPU-ready ONNX, its contract inside, and the host half; `compile` takes it from there.",
+    "compile": "Compile an exported or foreign ONNX.",
+    "inspect": "Show what an engine, a manifest or an ONNX holds.",
+    "families": "List the families and stages that can be compiled.",
+    "doctor": "Examine this machine and the environments, and say what to do.",
+    "clean": "Remove the finished steps and the logs of builds.",
+}
+
+_EPILOG = "Under make the same options are variables in capitals: make engine FAMILY=piper TARGET=rk3588."
+
+_OVERRIDES = "RKNN_TTS_MAKE_OVERRIDES"
+"""Where the Makefile puts the names that were given on its command line."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line `arguments` (the process's own by default); the exit code."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    for stream in (sys.stdout, sys.stderr):
+        # A file's name, or a name in a file, may hold what the terminal's encoding does not.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+    command = get_command(build_app(rich_help=is_terminal(sys.stdout)))
+    try:
+        # Where there is no word, Typer would print the help as an error.
+        done = command.main(args=words or ["--help"], prog_name=NAME, standalone_mode=False)
+    except typer.TyperException as error:
+        return _refuse(words, error)
+    return int(done or 0) if words else EXIT_REFUSED
+
+
+def build_app(*, rich_help: bool) -> typer.Typer:
+    """The Typer application; with `rich_help` its help has boxes and colours."""
+    app = typer.Typer(
+        name=NAME,
+        help="Compiles speech checkpoints into Rockchip NPU engines, and proves on the PC what can be proven there.",
+        epilog=_EPILOG,
+        add_completion=False,
+        rich_markup_mode="rich" if rich_help else None,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(_globals)
+    for name in EVERY:
+        app.command(name, help=SUMMARIES[name], epilog=_EPILOG)(_command(name))
+    app.command("from-make", hidden=True)(_from_make)
+    return app
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"{NAME} {_version()}")
+        raise typer.Exit
+
+
+def _globals(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and exit.", is_eager=True, callback=_print_version)
+    ] = False,
+) -> None:
+    """The options before the command; Typer has called `_print_version` by now."""
+
+
+def _command(name: str) -> Callable[..., int]:
+    """The function behind a command, with a parameter for each of its options."""
+
+    def command(**values: Any) -> int:
+        return _run(
+            Request(command=name, **values), lambda option: option.variable if option.positional else option.flag
+        )
+
+    parameters = [
+        inspect.Parameter(
+            option.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=inspect.Parameter.empty if option.required else option.default,
+            annotation=_annotation(option),
+        )
+        for option in options(name)
+    ]
+    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    return command
+
+
+def _annotation(option: Option) -> Any:
+    # The value is named as the make variable, so that the help tells both spellings.
+    if option.positional:
+        return Annotated[option.kind, typer.Argument(help=option.help, metavar=option.variable)]
+    kind: Any = list[option.kind] if option.many else option.kind  # type: ignore[name-defined]
+    if not option.required and not option.many and option.default is None:
+        kind = kind | None
+    metavar = None if option.kind is bool else option.variable
+    return Annotated[
+        kind, typer.Option(option.flag, help=option.help, metavar=metavar, show_default=bool(option.default))
+    ]
+
+
+def _from_make(command: Annotated[str, typer.Argument(metavar="COMMAND")]) -> int:
+    """The command behind `make COMMAND NAME=value ...`, from the variables that make exported."""
+    try:
+        if command not in EVERY:
+            raise UserInput(f"There is no command {command}; there are: {', '.join(EVERY)}.")
+        request = request_from_make(command, os.environ, os.environ.get(_OVERRIDES, ""))
+    except UserInput as error:
+        wants_json = os.environ.get("JSON", "") not in ("", "0")
+        return _fail(Request(command=command, json=wants_json), error)
+    return _run(request, lambda option: f"{option.variable}=...")
+
+
+def _run(request: Request, spelling: Callable[[Option], str]) -> int:
+    from rknn_tts.commands import run
+    from rknn_tts.deliver import deliver
+    from rknn_tts.progress import progress_on
+
+    with progress_on(sys.stderr) as say:
+        report = run(request, say, spelling)
+    return deliver(report)
+
+
+def _refuse(words: Sequence[str], error: typer.TyperException) -> int:
+    """End a command line that Typer could not read: one sentence, and where to read on."""
+    command = next((word for word in words if word in EVERY), "")
+    sentence = f"{_usage_sentence(command, error)} `{f'{NAME} {command}'.rstrip()} --help` lists what there is."
+    return _fail(Request(command=command, json="--json" in words), UserInput(sentence))
+
+
+def _usage_sentence(command: str, error: typer.TyperException) -> str:
+    # The kinds of Typer's usage errors are not public; what they carry is.
+    if hasattr(error, "possibilities"):
+        return _unknown_option(command, getattr(error, "option_name", ""))
+    told = " ".join(error.format_message().split())
+    name = getattr(getattr(error, "param", None), "name", None)
+    option = next((option for option in options(command) if option.name == name), None)
+    if option is None:
+        return told if told.endswith(("?", ".")) else f"{told}."
+    if told.startswith("Missing"):
+        return f"{command} needs {_spelling(option)}. {option.help}"
+    return f"{_spelling(option)}: {EXPECTED[option.kind]} is expected."
+
+
+def _unknown_option(command: str, flag: str) -> str:
+    if flag in {option.flag for option in options()}:
+        return f"{command} takes no {flag}."
+    return f"There is no option {flag}.{did_you_mean(flag, [option.flag for option in options(command or None)])}"
+
+
+def _spelling(option: Option) -> str:
+    return option.variable if option.positional else option.flag
+
+
+def _fail(request: Request, error: UserInput) -> int:
+    from rknn_tts.deliver import deliver
+    from rknn_tts.report import report_of_failure
+
+    return deliver(report_of_failure(request, error))
+
+
+def _version() -> str:
+    """The version in `pyproject.toml`: rknn-tts runs from its checkout and is installed nowhere."""
+    text = (Path(__file__).resolve().parents[1] / "pyproject.toml").read_text("utf-8")
+    found = re.search(r'^version = "(.+)"$', text, re.MULTILINE)
+    return found[1] if found else "unknown"

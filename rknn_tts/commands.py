@@ -1,0 +1,152 @@
+"""What each command does: a request in, a report out. Everything heavy is imported here, when a command needs it."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+
+from contracts.errors import EXIT_DONE, EXIT_FAILED, RknnTtsError, UserInput
+from rknn_tts.hints import did_you_mean
+from rknn_tts.progress import Say
+from rknn_tts.report import TRACEBACK_VARIABLE, Report, report_of_failure
+from rknn_tts.request import Option, Request, options
+
+ROOT = Path(__file__).resolve().parents[1]
+"""The checkout that rknn-tts runs from."""
+
+
+def run(request: Request, say: Say, spelling: Callable[[Option], str]) -> Report:
+    """Do what `request` asks; never raises, whatever goes wrong.
+
+    Args:
+        request: what is asked.
+        say: gets the progress.
+        spelling: how the user writes an option (`--target`, or `TARGET=...` under make).
+    """
+    subject = "rknn-tts"
+    try:
+        check_complete(request, spelling)
+        if request.junit is not None:
+            from rknn_tts.junit import check_junit_path
+
+            check_junit_path(Path(request.junit))
+        subject = resolve_subject(request)
+        report = _COMMANDS[request.command](request, say)
+        return dataclasses.replace(report, subject=subject)
+    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - whatever it is ends as a sentence
+        if os.environ.get(TRACEBACK_VARIABLE) and not isinstance(error, RknnTtsError):
+            traceback.print_exc()
+        return report_of_failure(request, error, subject)
+
+
+def check_complete(request: Request, spelling: Callable[[Option], str]) -> None:
+    """See that everything is given that the command cannot do without.
+
+    Raises:
+        UserInput: something is missing.
+    """
+    for option in options(request.command):
+        if option.required and not getattr(request, option.name):
+            raise UserInput(f"{request.command} needs {spelling(option)}. {option.help}")
+
+
+def resolve_subject(request: Request) -> str:
+    """What is worked on: `family.stage`, or the stem of the file.
+
+    Raises:
+        UserInput: there is no such target, family or stage; the message lists those there are.
+    """
+    if request.target is not None:
+        from engine.targets import ALIASES, TARGETS, resolve_target
+
+        _with_hint(lambda: resolve_target(request.target or ""), request.target, (*TARGETS, *ALIASES))
+    if request.model is not None:
+        return Path(request.model).stem
+    if request.family is None:
+        return "rknn-tts"
+    from converters.registry import STAGES
+    from converters.stages import find_stage
+
+    _with_hint(lambda: find_stage(STAGES, request.family or "", None), request.family, {s.family for s in STAGES})
+    names = {stage.name for stage in STAGES if stage.family == request.family}
+    _with_hint(lambda: find_stage(STAGES, request.family or "", request.stage), request.stage or "", names)
+    return f"{request.family}.{find_stage(STAGES, request.family, request.stage).name}"
+
+
+def _with_hint(check: Callable[[], object], word: str, choices: tuple[str, ...] | set[str]) -> None:
+    try:
+        check()
+    except UserInput as error:
+        hint = did_you_mean(word, sorted(choices))
+        if not hint:
+            raise
+        raise UserInput(f"{error}{hint}") from error
+
+
+def _engine(request: Request, say: Say) -> Report:
+    from rknn_tts import pipeline
+
+    return Report(request, outcome=pipeline.engine(request, say))
+
+
+def _export(request: Request, say: Say) -> Report:
+    from rknn_tts import pipeline
+
+    return Report(request, outcome=pipeline.export(request, say))
+
+
+def _compile(request: Request, say: Say) -> Report:
+    from rknn_tts import pipeline
+
+    return Report(request, outcome=pipeline.compile_onnx(request, say))
+
+
+def _inspect(request: Request, say: Say) -> Report:
+    from rknn_tts.inspection import inspect_file
+
+    assert request.model is not None
+    return Report(request, extra={"inspection": inspect_file(Path(request.model), Path.cwd())})
+
+
+def _families(request: Request, say: Say) -> Report:
+    from converters.registry import STAGES
+
+    families = [
+        {
+            "family": stage.family,
+            "stage": stage.name,
+            "summary": stage.summary,
+            "default_checkpoint": dataclasses.asdict(stage.default_checkpoint) if stage.default_checkpoint else None,
+            "options": sorted(stage.options),
+        }
+        for stage in STAGES
+    ]
+    return Report(request, extra={"families": families})
+
+
+def _doctor(request: Request, say: Say) -> Report:
+    from rknn_tts.doctor import examine
+
+    findings = examine(ROOT, Path.cwd())
+    problem = any(finding.status == "problem" for finding in findings)
+    return Report(request, EXIT_FAILED if problem else EXIT_DONE, extra={"findings": findings})
+
+
+def _clean(request: Request, say: Say) -> Report:
+    from rknn_tts import pipeline
+
+    return Report(request, extra={"removed": pipeline.clean(request)})
+
+
+_COMMANDS: dict[str, Callable[[Request, Say], Report]] = {
+    "engine": _engine,
+    "export": _export,
+    "compile": _compile,
+    "inspect": _inspect,
+    "families": _families,
+    "doctor": _doctor,
+    "clean": _clean,
+}

@@ -1,0 +1,76 @@
+"""Hands a report over: results to standard output, errors to standard error, verdicts to the JUnit file."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TextIO
+
+from contracts.errors import EXIT_FAILED
+from contracts.files import write_whole
+from rknn_tts.blocks import Block, write_blocks
+from rknn_tts.report import Report, report_json
+
+
+def deliver(report: Report) -> int:
+    """Hand `report` over as its request asks; the exit code to end with."""
+    report = _write_junit(report)
+    if report.request.json:
+        _write(sys.stdout, lambda stream: stream.write(report_json(report)))
+    else:
+        blocks = _result_blocks(report)
+        _write(sys.stdout, lambda stream: write_blocks(blocks, stream))
+    if report.error is not None:
+        from rknn_tts.present import error_blocks
+
+        _write(sys.stderr, lambda stream: write_blocks(error_blocks(report), stream))
+    return report.exit_code
+
+
+def _write_junit(report: Report) -> Report:
+    """Write the JUnit file; the report, which is a failure if it was none and the file cannot be written."""
+    if report.request.junit is None:
+        return report
+    from rknn_tts.junit import junit_xml
+
+    path = Path(report.request.junit)
+    try:
+        write_whole(path, junit_xml(report))
+    except OSError as error:
+        if report.error is None:
+            sentence = f"--junit {path}: the report could not be written ({error.strerror or error}); all else is done."
+            return replace(report, exit_code=EXIT_FAILED, error=sentence)
+    return report
+
+
+def _write(stream: TextIO, write: Callable[[TextIO], object]) -> None:
+    """Write and flush; a reader that has gone (`| head`) is no error of the command's."""
+    try:
+        write(stream)
+        stream.flush()
+    except BrokenPipeError:
+        # The interpreter flushes once more when it ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def _result_blocks(report: Report) -> list[Block]:
+    from rknn_tts import present
+
+    presenters: Mapping[str, Callable[[Report], list[Block]]] = {
+        "inspect": _inspection_blocks,
+        "families": present.family_blocks,
+        "doctor": present.finding_blocks,
+        "clean": present.removal_blocks,
+    }
+    if report.request.command in presenters:
+        return presenters[report.request.command](report) if report.extra else []
+    return present.outcome_blocks(report)
+
+
+def _inspection_blocks(report: Report) -> list[Block]:
+    from rknn_tts.present_inspection import inspection_blocks
+
+    return inspection_blocks(report.extra["inspection"])

@@ -1,0 +1,19 @@
+"""What a misspelt word was probably meant to be."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+def closest(word: str, choices: Iterable[str]) -> str | None:
+    """The one of `choices` that looks most like `word`, whatever its case; None where none does."""
+    by_lower = {choice.lower(): choice for choice in choices}
+    found = difflib.get_close_matches(word.lower(), by_lower, n=1)
+    return by_lower[found[0]] if found else None
+
+
+def did_you_mean(word: str, choices: Iterable[str]) -> str:
+    """ " Did you mean X?" to append to a sentence; "" where nothing looks like `word`."""
+    found = closest(word, choices)
+    return f" Did you mean {found}?" if found and found != word else ""

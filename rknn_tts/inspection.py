@@ -1,0 +1,239 @@
+"""What a file holds: an engine, a manifest or an ONNX, told by its content, not by its name."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
+
+from contracts.contract import Contract, contract_from_metadata
+from contracts.errors import UserInput
+from contracts.files import sha256_of
+from contracts.manifest import ENGINE_SCHEMA, SET_SCHEMA, Manifest, SetManifest, read_manifest
+from contracts.serial import from_json
+from cost.table import CostRow, by_operator
+from logs.layer_table import Layer
+from rknn_tts.engine_file import MAGIC, EngineHeader, read_engine_header
+
+if TYPE_CHECKING:
+    import onnx_ir as ir
+
+
+@dataclass(frozen=True)
+class OnnxTensor:
+    """An input or output: its dimensions as numbers, or names where they are symbolic."""
+
+    name: str
+    shape: tuple[int | str, ...]
+    dtype: str
+
+
+@dataclass(frozen=True)
+class OnnxFacts:
+    """What a graph is made of.
+
+    Attributes:
+        ir_version: version of the file format.
+        opsets: domain to version; the default domain is "".
+        nodes: nodes in the graph, its subgraphs and functions.
+        operators: operator (with its domain, where that is not the default one) to count, the most frequent first.
+        inputs: the graph's inputs.
+        outputs: the graph's outputs.
+        parameters: elements of all initializers.
+        contract: the contract that an export left in it.
+    """
+
+    ir_version: int
+    opsets: dict[str, int]
+    nodes: int
+    operators: dict[str, int]
+    inputs: tuple[OnnxTensor, ...]
+    outputs: tuple[OnnxTensor, ...]
+    parameters: int
+    contract: Contract | None
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """What was found in one file.
+
+    Attributes:
+        file: the file.
+        kind: "engine", "manifest", "set" or "onnx".
+        bytes: its size.
+        sha256: its digest, as hex digits.
+        notes: what is missing, stale or does not agree, as sentences.
+        engine: what the engine says of itself.
+        manifest: the manifest, or the one beside the engine; None where that is missing or stale (the notes say so).
+        members: the members of a set.
+        cost: the modelled cost by operator; empty where the layers are not at hand.
+        onnx: what the graph is made of.
+    """
+
+    file: str
+    kind: str
+    bytes: int
+    sha256: str
+    notes: tuple[str, ...] = ()
+    engine: EngineHeader | None = None
+    manifest: Manifest | None = None
+    members: tuple[str, ...] = ()
+    cost: tuple[CostRow, ...] = ()
+    onnx: OnnxFacts | None = None
+
+
+def inspect_file(path: Path, workdir: Path) -> Inspection:
+    """What the file `path` holds.
+
+    Args:
+        path: the file.
+        workdir: where a manifest's `build-logs/` are looked for first.
+
+    Raises:
+        UserInput: it cannot be read, or is none of the three.
+        Refusal: an ONNX whose external data is missing or outside its folder.
+    """
+    if not path.exists():
+        raise UserInput(f"{path}: there is no such file.")
+    if not path.is_file():
+        raise UserInput(f"{path}: is not a file; name an engine (.rknn), a manifest (.json) or an ONNX (.onnx).")
+    try:
+        with path.open("rb") as file:
+            head = file.read(4096)
+        if head.startswith(MAGIC):
+            return _inspect_engine(path, workdir)
+        if head.lstrip()[:1] == b"{":
+            return _inspect_json(path, workdir)
+    except OSError as error:
+        raise UserInput(f"{path}: cannot be read ({error.strerror or error}).") from error
+    if not head:
+        raise UserInput(f"{path}: is empty.")
+    return _inspect_onnx(path)
+
+
+def _inspect_engine(path: Path, workdir: Path) -> Inspection:
+    digest = sha256_of(path)
+    header = read_engine_header(path)
+    beside = path.with_suffix(".json")
+    notes = list(header.problems)
+    manifest: Manifest | None = None
+    if not beside.is_file():
+        notes.append(f"There is no manifest beside it ({beside.name}): what it was made of and proven for is unknown.")
+    else:
+        try:
+            manifest = read_manifest(beside)
+        except (UserInput, RecursionError) as error:
+            notes.append(f"The manifest beside it cannot be used: {error}")
+    if manifest and manifest.engine.sha256 != digest:
+        notes.append(
+            f"STALE: the manifest {beside.name} is of another engine (sha256 {manifest.engine.sha256[:16]}, this "
+            f"one has {digest[:16]}), so nothing it says is known of this one. Build it again."
+        )
+        manifest = None
+    elif manifest and header.contract and header.contract.get("target") != manifest.target:
+        notes.append(f"The engine says it is for {header.contract.get('target')}, its manifest {manifest.target}.")
+    cost = _cost_of(manifest, beside, workdir, notes)
+    return replace(_found(path, "engine", digest, notes), engine=header, manifest=manifest, cost=cost)
+
+
+def _inspect_json(path: Path, workdir: Path) -> Inspection:
+    digest = sha256_of(path)
+    notes: list[str] = []
+    try:
+        data = json.loads(path.read_text("utf-8"))
+        schema = data.get("schema") if isinstance(data, dict) else None
+        if schema == SET_SCHEMA:
+            members = from_json(SetManifest, data, "set").members
+            notes += [f"The member {name} is missing." for name in members if not (path.parent / name).is_file()]
+            return replace(_found(path, "set", digest, notes), members=members)
+        if schema != ENGINE_SCHEMA:
+            raise UserInput(f"{path}: is JSON, but no manifest: its schema is {schema!r}, not {ENGINE_SCHEMA!r}.")
+        manifest = read_manifest(path)
+    except (ValueError, RecursionError) as error:
+        raise UserInput(f"{path}: is no manifest, or is cut off ({error}).") from error
+    engine = path.parent / PurePosixPath(manifest.engine.file).name
+    if not engine.is_file():
+        notes.append(f"The engine {engine.name} is not beside it.")
+    elif sha256_of(engine) != manifest.engine.sha256:
+        notes.append(
+            f"STALE: the engine {engine.name} beside it is another one than this manifest is of. Build it again."
+        )
+    cost = _cost_of(manifest, path, workdir, notes)
+    return replace(_found(path, "manifest", digest, notes), manifest=manifest, cost=cost)
+
+
+def _inspect_onnx(path: Path) -> Inspection:
+    from converters.onnx_file import read_onnx
+
+    try:
+        model = read_onnx(path)
+    except UserInput as error:
+        raise UserInput(
+            f"{path}: is neither an engine, nor a manifest, nor an ONNX that can be read: {error}"
+        ) from error
+    notes: list[str] = []
+    contract: Contract | None = None
+    try:
+        contract = contract_from_metadata(model.metadata_props)
+    except ValueError as error:
+        notes.append(f"The contract in it cannot be used: {error}.")
+    if contract is None and not notes:
+        notes.append("It carries no contract: it is no export of rknn-tts.")
+    return replace(_found(path, "onnx", sha256_of(path), notes), onnx=_onnx_facts(model, contract))
+
+
+def _onnx_facts(model: ir.Model, contract: Contract | None) -> OnnxFacts:
+    graphs = [model.graph, *(graph for graph in model.graphs() if graph is not model.graph)]
+    nodes = [node for graph in graphs for node in graph]
+    counts = Counter(f"{node.domain}.{node.op_type}" if node.domain else node.op_type for node in nodes)
+    tensors = [value.const_value for graph in graphs for value in graph.initializers.values()]
+    return OnnxFacts(
+        ir_version=model.ir_version,
+        opsets=dict(model.opset_imports),
+        nodes=len(nodes),
+        operators=dict(sorted(counts.items(), key=lambda item: (-item[1], item[0]))),
+        inputs=tuple(map(_onnx_tensor, model.graph.inputs)),
+        outputs=tuple(map(_onnx_tensor, model.graph.outputs)),
+        parameters=sum(tensor.size for tensor in tensors if tensor is not None),
+        contract=contract,
+    )
+
+
+def _onnx_tensor(value: ir.Value) -> OnnxTensor:
+    shape: tuple[int | str, ...] = ("?",)
+    if value.shape is not None:
+        shape = tuple(dim if isinstance(dim, int) else str(dim.value or "?") for dim in value.shape)
+    dtype = value.dtype.name.lower() if value.dtype is not None else "?"
+    return OnnxTensor(value.name or "", shape, {"float": "float32", "double": "float64"}.get(dtype, dtype))
+
+
+def _cost_of(manifest: Manifest | None, beside: Path, workdir: Path, notes: list[str]) -> tuple[CostRow, ...]:
+    """The cost by operator, from the layers that `manifest` names; what is amiss with them is added to `notes`.
+
+    The name is relative to the folder that the build ran in: the present one, or one above the manifest.
+    """
+    if manifest is None or manifest.layers is None or manifest.layers.file is None:
+        return ()
+    name = PurePosixPath(manifest.layers.file)
+    if name.is_absolute() or ".." in name.parts:
+        notes.append(f"The layers are not read: {name} lies outside the folders of a build.")
+        return ()
+    found = next((f / name for f in (workdir, *beside.resolve().parents) if (f / name).is_file()), None)
+    if found is None:
+        notes.append(f"The layer table {name} is not at hand: only its sums are known.")
+        return ()
+    try:
+        layers = [from_json(Layer, item, f"layer {i}") for i, item in enumerate(json.loads(found.read_text("utf-8")))]
+    except (OSError, ValueError, TypeError, RecursionError) as error:
+        notes.append(f"The layer table {found} cannot be read ({error}).")
+        return ()
+    if (len(layers), sum(layer.cycles for layer in layers)) != (manifest.layers.count, manifest.layers.cycles):
+        notes.append(f"The layer table {found} is of another build: only the manifest's sums are shown.")
+        return ()
+    return by_operator(layers)
+
+
+def _found(path: Path, kind: str, digest: str, notes: list[str]) -> Inspection:
+    return Inspection(str(path), kind, path.stat().st_size, digest, tuple(notes))

@@ -1,0 +1,84 @@
+"""Verdicts as JUnit XML: a testcase a verdict, as CI servers read it.
+
+A figure stands in `system-out`: properties of a testcase are read by some servers and refused by the schema of others.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+from contracts.errors import UserInput
+from contracts.verdicts import Status, Verdict
+from rknn_tts.numbers import figures
+from rknn_tts.report import Report
+
+_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""What XML 1.0 cannot hold (its production 2, Char)."""
+
+
+def check_junit_path(path: Path) -> None:
+    """See that the report can be written to `path`; its folder is made where it is missing.
+
+    Raises:
+        UserInput: it cannot; the message says why.
+    """
+    if path.is_dir():
+        raise UserInput(f"--junit {path}: is a folder; name a file in it.")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # Only a write tells: permissions, read-only mounts and full disks look alike otherwise.
+        probe = path.parent / f".{path.name[:60]}.probe"
+        probe.write_bytes(b"")
+        probe.unlink()
+    except OSError as error:
+        raise UserInput(f"--junit {path}: the report cannot be written there ({error.strerror or error}).") from error
+
+
+def junit_xml(report: Report) -> bytes:
+    """The report as a JUnit document with one suite."""
+    name = report.subject
+    cases = [_case(name, verdict) for verdict in report.outcome.verdicts]
+    told = any(verdict.status is Status.FAILED for verdict in report.outcome.verdicts)
+    if report.error is not None and not told:
+        cases.append(_element("testcase", {"classname": name, "name": report.request.command}))
+        cases[-1].append(_element("error", {"message": report.error}, report.error))
+    counts = {
+        "tests": len(cases),
+        "failures": sum(case.find("failure") is not None for case in cases),
+        "errors": sum(case.find("error") is not None for case in cases),
+        "skipped": sum(case.find("skipped") is not None for case in cases),
+    }
+    attributes = {key: str(value) for key, value in counts.items()}
+    suites = _element("testsuites", attributes)
+    suite = _element("testsuite", {"name": f"rknn-tts {report.request.command}", **attributes})
+    suite.extend(cases)
+    suites.append(suite)
+    ET.indent(suites)
+    text: bytes = ET.tostring(suites, encoding="utf-8", xml_declaration=True)
+    return text + b"\n"
+
+
+def _case(name: str, verdict: Verdict) -> ET.Element:
+    case = _element("testcase", {"classname": name, "name": verdict.gate})
+    measured, threshold = figures(verdict.measured, verdict.threshold)
+    compared = f"measured {measured} {verdict.unit}".rstrip() if measured else ""
+    if threshold:
+        compared += f", threshold {threshold} {verdict.unit}".rstrip()
+    text = ". ".join(part for part in (compared, verdict.detail) if part)
+    if verdict.status is Status.FAILED:
+        case.append(_element("failure", {"message": text or "failed", "type": "gate"}, text))
+    elif verdict.status is Status.UNPROVEN:
+        case.append(
+            _element("skipped", {"message": f"unproven: {text}" if text else "unproven: only a board can tell"})
+        )
+    if text:
+        case.append(_element("system-out", {}, text))
+    return case
+
+
+def _element(tag: str, attributes: dict[str, str], text: str | None = None) -> ET.Element:
+    element = ET.Element(tag, {key: _NOT_XML.sub("?", value) for key, value in attributes.items()})
+    element.text = None if text is None else _NOT_XML.sub("?", text)
+    return element

@@ -1,0 +1,194 @@
+"""What a person sees of a report, as blocks for the terminal or for plain text."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import PurePath
+
+from contracts.contract import Source, Window
+from contracts.manifest import CpuLayer, LogSummary, Manifest, RegtaskCount
+from contracts.verdicts import Measurement, Status, Verdict
+from rknn_tts.blocks import Block, Facts, Notice, Row, Table, Tone
+from rknn_tts.numbers import figures, number, size
+from rknn_tts.report import Report
+
+MODELLED = "modelled, not measured on a board"
+
+_TONES: dict[Status, Tone] = {Status.PASSED: "good", Status.FAILED: "bad", Status.UNPROVEN: "warn"}
+
+_FILE_LABELS = {".rknn": "engine", ".json": "manifest", ".onnx": "onnx"}
+
+_NAMES_SHOWN = 4
+"""CPU layers named in a line of the summary; all of them are in the manifest."""
+
+
+def outcome_blocks(report: Report) -> list[Block]:
+    """What a command that builds came to: verdicts, measurements, summary, notes, and what is unproven."""
+    outcome = report.outcome
+    blocks: list[Block] = []
+    if outcome.verdicts:
+        blocks.append(verdict_table(outcome.verdicts))
+    if outcome.measurements:
+        blocks.append(measurement_table(outcome.measurements))
+    pairs = [(_file_label(file), file) for file in outcome.files]
+    if outcome.manifest:
+        pairs += manifest_pairs(outcome.manifest)
+    if outcome.log:
+        pairs.append(("log", outcome.log))
+    if outcome.reused:
+        pairs.append(("reused", f"{', '.join(outcome.reused)} (finished before; --force does every step again)"))
+    if pairs and report.error is None:
+        blocks.append(Facts(tuple(pairs)))
+    blocks += [Notice("note", note) for note in outcome.notes]
+    blocks += unproven_notices(outcome.verdicts)
+    return blocks
+
+
+def error_blocks(report: Report) -> list[Block]:
+    """Why a command failed: the sentence, each failed verdict, and where the log is."""
+    error = report.error or ""
+    blocks: list[Block] = [Notice("error", error, "bad")]
+    # The sentence tells the first failure's detail already.
+    blocks += [
+        Notice(verdict.gate, verdict.detail, "bad")
+        for verdict in report.outcome.verdicts
+        if verdict.status is Status.FAILED and verdict.detail and verdict.detail.rstrip(".") not in error
+    ]
+    if report.outcome.log:
+        blocks.append(Notice("log", report.outcome.log))
+    return blocks
+
+
+def family_blocks(report: Report) -> list[Block]:
+    """Every family and stage, and what is converted where no checkpoint is named."""
+    rows = []
+    for stage in report.extra["families"]:
+        default = stage["default_checkpoint"]
+        packaged = f"{default['package']} {default['version']}" if default else "-"
+        rows.append(Row((stage["family"], stage["stage"], packaged, stage["summary"])))
+    columns = ("family", "stage", "default checkpoint", "summary")
+    return [Table("Families", columns, tuple(rows), prose="below")]
+
+
+def finding_blocks(report: Report) -> list[Block]:
+    """What the doctor found, and what to do about it."""
+    tones: dict[str, Tone] = {"ok": "good", "warning": "warn", "problem": "bad"}
+    findings = report.extra["findings"]
+    rows = tuple(Row((finding.status, finding.name, finding.found), tones[finding.status]) for finding in findings)
+    blocks: list[Block] = [Table("Findings", ("status", "what", "found"), rows)]
+    blocks += [Notice(finding.name, finding.remedy, tones[finding.status]) for finding in findings if finding.remedy]
+    return blocks
+
+
+def removal_blocks(report: Report) -> list[Block]:
+    """What was removed."""
+    return [Notice("clean", sentence) for sentence in report.extra["removed"]]
+
+
+def verdict_table(verdicts: Iterable[Verdict]) -> Table:
+    """The verdicts, one a row, in the order in which they were reached."""
+    rows = tuple(
+        Row(
+            (
+                verdict.status.value,
+                verdict.gate,
+                *figures(verdict.measured, verdict.threshold),
+                verdict.unit,
+                verdict.detail,
+            ),
+            _TONES[verdict.status],
+        )
+        for verdict in verdicts
+    )
+    columns = ("status", "gate", "measured", "threshold", "unit", "detail")
+    return Table("Verdicts", columns, rows, right=frozenset({2, 3}), prose="wide")
+
+
+def measurement_table(measurements: Iterable[Measurement]) -> Table:
+    """Figures that decide nothing, each with the reason."""
+    rows = tuple(Row((m.name, number(m.measured), m.unit, m.reason)) for m in measurements)
+    return Table("Measured, deciding nothing", ("figure", "measured", "unit", "reason"), rows, frozenset({1}), "below")
+
+
+def unproven_notices(verdicts: Iterable[Verdict]) -> list[Block]:
+    """What only a board can tell, loudly."""
+    return [
+        Notice("UNPROVEN", f"{verdict.gate}: {verdict.detail or 'only a board can tell.'}", "warn")
+        for verdict in verdicts
+        if verdict.status is Status.UNPROVEN
+    ]
+
+
+def manifest_pairs(manifest: Manifest) -> list[tuple[str, str]]:
+    """The summary of an engine: what it is for, what it is made of, what it costs."""
+    pairs = [
+        ("target", f"{manifest.target}, {manifest.toolkit.name} {manifest.toolkit.version}"),
+        ("size", size(manifest.engine.bytes / 1000)),
+        ("source", source_text(manifest.source)),
+    ]
+    if manifest.window:
+        pairs.append(("window", window_text(manifest.window)))
+    if manifest.layers:
+        pairs.append(("time", f"{_time(manifest.layers.modelled_ms, manifest.window)} ({MODELLED})"))
+        pairs.append(("layers", f"{manifest.layers.count}, {len(manifest.layers.cpu)} of them on the CPU"))
+        pairs += [("on the CPU", text) for text in cpu_texts(manifest.layers.cpu)]
+    if manifest.memory:
+        internal, weights = size(manifest.memory.internal_kb), size(manifest.memory.weight_kb)
+        pairs.append(("memory", f"{internal} internal, {weights} weights"))
+    return pairs + log_pairs(manifest.log)
+
+
+def cpu_texts(layers: Iterable[CpuLayer]) -> list[str]:
+    """The layers on the CPU, an operator a line: how many, their traffic, the first names."""
+    by_op: dict[str, list[CpuLayer]] = {}
+    for layer in layers:
+        by_op.setdefault(layer.op, []).append(layer)
+    texts = []
+    for op, group in sorted(by_op.items(), key=lambda item: -sum(layer.rw_kb for layer in item[1])):
+        names = [layer.name.removeprefix(f"{op}:") or "(no name)" for layer in group]
+        more = f" and {len(names) - _NAMES_SHOWN} more" if len(names) > _NAMES_SHOWN else ""
+        traffic = size(sum(layer.rw_kb for layer in group))
+        texts.append(f"{len(group)} {op}, {traffic} of traffic: {', '.join(names[:_NAMES_SHOWN])}{more}")
+    return texts
+
+
+def log_pairs(log: LogSummary) -> list[tuple[str, str]]:
+    """What the build log said that a user should know."""
+    pairs = [("REGTASK", _regtask_text(key)) for key in log.regtask]
+    pairs += [("accepted", f"{text} (--accept-regtask)") for text in log.accepted]
+    pairs += [("fallback", text) for text in Counter(log.fallback)]
+    return pairs
+
+
+def _regtask_text(key: RegtaskCount) -> str:
+    field = f"{key.target} {key.offset} shift {key.shift} limit {key.limit}"
+    return f"{field}: largest value {key.max_value}, {key.count} {'line' if key.count == 1 else 'lines'}"
+
+
+def source_text(source: Source) -> str:
+    """Where the weights come from."""
+    return f"{source.name} ({source.kind}), sha256 {source.sha256[:16]}"
+
+
+def window_text(window: Window) -> str:
+    """The geometry of a window, in frames and samples."""
+    rate = f" at {window.sample_rate} Hz" if window.sample_rate else ""
+    return (
+        f"{window.frames} frames = {window.left} + {window.emitted} + {window.right} (context, emitted, context), "
+        f"{window.hop} samples a frame{rate}"
+    )
+
+
+def _time(modelled_ms: float, window: Window | None) -> str:
+    text = f"{number(modelled_ms, 3)} ms a run"
+    if window and window.sample_rate:
+        audio_ms = 1000 * window.emitted * window.hop / window.sample_rate
+        text += f" for {audio_ms:.0f} ms of audio"
+    return text
+
+
+def _file_label(file: str) -> str:
+    if file.endswith("-host.onnx"):
+        return "host half"
+    return _FILE_LABELS.get(PurePath(file).suffix, "file")

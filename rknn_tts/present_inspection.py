@@ -1,0 +1,133 @@
+"""What a person sees of an inspected file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from contracts.contract import Contract, PassRecord
+from contracts.serial import Json
+from contracts.verdicts import Measurement, Verdict
+from cost.table import CostRow
+from rknn_tts.blocks import Block, Facts, Notice, Row, Table
+from rknn_tts.engine_file import EngineHeader
+from rknn_tts.inspection import Inspection, OnnxFacts
+from rknn_tts.numbers import number, size
+from rknn_tts.present import (
+    MODELLED,
+    manifest_pairs,
+    measurement_table,
+    source_text,
+    unproven_notices,
+    verdict_table,
+    window_text,
+)
+
+_KINDS = {
+    "engine": "RKNN engine",
+    "manifest": "manifest of an engine",
+    "set": "manifest of a set",
+    "onnx": "ONNX model",
+}
+
+
+def inspection_blocks(inspection: Inspection) -> list[Block]:
+    """The file, what it holds, what was proven, what it costs, and what is amiss."""
+    manifest, engine, onnx = inspection.manifest, inspection.engine, inspection.onnx
+    contract = onnx.contract if onnx else None
+    pairs = [
+        ("file", inspection.file),
+        ("kind", f"{_KINDS[inspection.kind]}, {size(inspection.bytes / 1000)}, sha256 {inspection.sha256[:16]}"),
+    ]
+    if manifest:
+        pairs += [("stage", _stage(manifest.family, manifest.stage)), *manifest_pairs(manifest)]
+    elif engine:
+        pairs += _engine_pairs(engine)
+    if onnx:
+        pairs += _onnx_pairs(onnx)
+    if contract:
+        pairs += _contract_pairs(contract)
+    pairs += [("member", member) for member in inspection.members]
+    blocks: list[Block] = [Facts(tuple(pairs)), *_tensors(inspection)]
+    if proven := manifest or contract:
+        blocks += _proof(proven.passes, proven.verdicts, proven.measurements)
+    if onnx:
+        rows = tuple(Row((op, str(count))) for op, count in onnx.operators.items())
+        blocks.append(Table("Operators", ("operator", "nodes"), rows, frozenset({1})))
+    if inspection.cost:
+        blocks.append(_cost_table(inspection.cost))
+    blocks += [Notice("note", note, "warn") for note in inspection.notes]
+    return blocks + (unproven_notices(proven.verdicts) if proven else [])
+
+
+def _engine_pairs(engine: EngineHeader) -> list[tuple[str, str]]:
+    toolkit = engine.toolkit or "unknown"
+    pairs = [("target", ", ".join(engine.targets) or "unknown"), ("toolkit", toolkit)]
+    if engine.contract:
+        pairs += [("contract", f"{key} = {_value(value)}") for key, value in engine.contract.items() if key != "schema"]
+    else:
+        pairs.append(("contract", "none: it was not built by rknn-tts"))
+    return pairs
+
+
+def _onnx_pairs(onnx: OnnxFacts) -> list[tuple[str, str]]:
+    opsets = ", ".join(f"{domain or 'ai.onnx'} {version}" for domain, version in onnx.opsets.items())
+    return [
+        ("opset", f"{opsets} (IR {onnx.ir_version})"),
+        ("nodes", str(onnx.nodes)),
+        ("parameters", str(onnx.parameters)),
+    ]
+
+
+def _contract_pairs(contract: Contract) -> list[tuple[str, str]]:
+    pairs = [("stage", _stage(contract.family, contract.stage)), ("source", source_text(contract.source))]
+    if contract.window:
+        pairs.append(("window", window_text(contract.window)))
+    if contract.host:
+        pairs.append(("host half", contract.host.file))
+    return pairs
+
+
+def _tensors(inspection: Inspection) -> Iterable[Block]:
+    manifest, onnx, engine = inspection.manifest, inspection.onnx, inspection.engine
+    if found := manifest or onnx:
+        rows = [Row(("input", t.name, _shape(t.shape), t.dtype)) for t in found.inputs]
+        rows += [Row(("output", t.name, _shape(t.shape), t.dtype)) for t in found.outputs]
+        yield Table("Tensors", ("role", "name", "shape", "dtype"), tuple(rows))
+    elif engine and engine.tensors:
+        named = tuple(Row((tensor.name, _shape(tensor.shape))) for tensor in engine.tensors)
+        yield Table("Tensors", ("name", "shape"), named)
+
+
+def _proof(
+    passes: Sequence[PassRecord], verdicts: Sequence[Verdict], measurements: Sequence[Measurement]
+) -> Iterable[Block]:
+    if passes:
+        rows = tuple(
+            Row((p.name, str(p.hits), "exact" if p.exact else "bounded", number(p.snr_db) or "-")) for p in passes
+        )
+        yield Table("Passes", ("pass", "places", "algebra", "snr_db"), rows, frozenset({1, 3}))
+    if verdicts:
+        yield verdict_table(verdicts)
+    if measurements:
+        yield measurement_table(measurements)
+
+
+def _cost_table(cost: Sequence[CostRow]) -> Table:
+    rows = tuple(
+        Row((row.name, str(row.layers), number(row.cycles / 1e6), size(row.rw_kb), number(row.modelled_ms)))
+        for row in cost
+    )
+    columns = ("operator", "layers", "megacycles", "traffic", "ms")
+    return Table(f"Cost by operator ({MODELLED})", columns, rows, frozenset({1, 2, 3, 4}))
+
+
+def _stage(family: str | None, stage: str | None) -> str:
+    return f"{family} {stage or ''}".rstrip() if family else "a foreign ONNX"
+
+
+def _shape(shape: Sequence[int | str]) -> str:
+    return f"[{', '.join(map(str, shape))}]"
+
+
+def _value(value: Json) -> str:
+    return ", ".join(map(_value, value)) if isinstance(value, list) else str(value)
