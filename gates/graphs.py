@@ -27,11 +27,8 @@ def with_shapes(model: ir.Model) -> ir.Model:
         copy = model.clone()
         ShapeInferencePass(check_type=False, strict_mode=False, data_prop=True)(copy)
     except (RuntimeError, ValueError) as error:  # what onnx-ir raises, its SerdeError included
-        raise Refusal(f"the graph is no valid ONNX, so its shapes cannot be inferred: {_root_cause(error)}") from error
+        raise Refusal(
+            "the graph is no valid ONNX, so its shapes cannot be inferred: a tensor is used before it is made, or "
+            "two have one name"
+        ) from error
     return copy
-
-
-def _root_cause(error: BaseException) -> str:
-    while error.__cause__ is not None:
-        error = error.__cause__
-    return " ".join(str(error).split())

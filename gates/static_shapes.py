@@ -28,12 +28,14 @@ HIGHEST_IR = 10
 
 def static_shapes(model: ir.Model) -> Verdict:
     """Verdict that `model` has static shapes throughout, a known version, no rank-0 input and unique names."""
-    offences = [*_version_offences(model), *_name_offences(model)]
-    try:
-        shaped = with_shapes(model)
-        offences += [*_input_offences(shaped), *_value_offences(shaped)]
-    except Refusal as error:
-        offences.append(str(error))
+    broken = [*_name_offences(model), *_order_offences(model)]
+    offences = [*_version_offences(model), *broken]
+    if not broken:
+        try:
+            shaped = with_shapes(model)
+            offences += [*_input_offences(shaped), *_value_offences(shaped)]
+        except Refusal as error:
+            offences.append(str(error))
     opset = model.opset_imports.get("")
     detail = listed(offences) if offences else f"opset {opset}, IR {model.ir_version}, every tensor of a fixed shape"
     return at_most(GATE, len(offences), 0, "offences", detail)
@@ -88,3 +90,15 @@ def _name_offences(model: ir.Model) -> Iterator[str]:
         for name, count in counts.items():
             if count > 1:
                 yield f"the {what} name '{name}' is used {count} times"
+
+
+def _order_offences(model: ir.Model) -> Iterator[str]:
+    made = {*model.graph.inputs, *model.graph.initializers.values()}
+    for node in model.graph:
+        for value in node.inputs:
+            if value is not None and value not in made:
+                yield f"{node.op_type}, {node_label(node)}, uses '{value.name}', which nothing before it makes"
+        made.update(node.outputs)
+    for value in model.graph.outputs:
+        if value not in made:
+            yield f"output '{value.name}' is made by no node"

@@ -10,8 +10,9 @@ import pytest
 from onnx import TensorProto, helper
 
 from contracts.verdicts import Status
+from gates.fp16_range import activation_range
 from gates.static_shapes import static_shapes
-from tests.gates.small_graphs import chain, constant, model, tensor
+from tests.gates.small_graphs import chain, constant, model, row, tensor
 
 X, Y = tensor("x", [1, 4]), tensor("y", [1, 4])
 
@@ -86,19 +87,31 @@ def test_static_shapes_fails_when_two_tensors_share_a_name() -> None:
     assert "the tensor name 'x' is used 2 times" in static_shapes(made).detail
 
 
+RELU = helper.make_node("Relu", ["t"], ["y"], "b")
+UNMADE = "Relu, node 'b', uses 't', which nothing before it makes"
+
+
 @pytest.mark.parametrize(
-    "nodes",
+    ("nodes", "says"),
     [
-        [helper.make_node("Relu", ["t"], ["y"], "b"), helper.make_node("Tanh", ["x"], ["t"], "a")],
-        [helper.make_node("Relu", ["nowhere"], ["y"], "a")],
-        [helper.make_node("Relu", ["x"], ["z"], "a")],
+        (
+            [RELU, helper.make_node("Tanh", ["x"], ["t"], "a")],
+            "Relu, node 'b', uses 't', which nothing before it makes",
+        ),
+        ([RELU], UNMADE),
+        ([helper.make_node("Relu", ["x"], ["z"], "a")], "output 'y' is made by no node"),
     ],
 )
-def test_static_shapes_fails_when_graph_is_no_valid_onnx(nodes: list[onnx.NodeProto]) -> None:
+def test_static_shapes_fails_naming_the_tensor_when_nothing_makes_it(nodes: list[onnx.NodeProto], says: str) -> None:
     verdict = static_shapes(model(nodes, [X], [Y]))
+    assert (verdict.status, verdict.measured) == (Status.FAILED, 1.0)
+    assert verdict.detail == says
+
+
+def test_activation_range_fails_with_a_sentence_when_graph_is_broken() -> None:
+    verdict = activation_range(model([RELU], [X], [Y]), [{"x": row(1, 2, 3, 4)}])
     assert verdict.status is Status.FAILED
-    assert "the graph is no valid ONNX" in verdict.detail
-    assert "\n" not in verdict.detail
+    assert "it could not run: the graph is no valid ONNX" in verdict.detail
 
 
 def test_static_shapes_passes_when_a_trailing_output_is_left_out() -> None:
