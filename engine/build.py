@@ -18,11 +18,13 @@ from contracts.serial import from_json
 from engine.child import LOG_LIMIT_BYTES, Cause, ChildResult, Limits, private_folder, run_child
 from engine.converter import child_environment, prepare
 from engine.endings import DISK_FULL_TEXT, LogTail, WorkerReport, engine_fault, failure_sentence
-from engine.request import BuildRequest, check_request
+from engine.request import DEFAULT_TIMEOUT_S, BuildRequest, check_request
 from engine.result import ENGINE_FILE, LINES_FILE, BuildResult, keep_build, read_build
 from engine.stages import stage_of
 from engine.worker import RESULT_FILE
 from logs.live import LiveJudge
+
+__all__ = ["DEFAULT_TIMEOUT_S", "BuildRequest", "BuildResult", "build_engine", "read_build"]
 
 _TAIL_ERRORS = 3
 """So many of the last `E` lines are quoted when a build fails."""

@@ -92,11 +92,11 @@ class StepCache:
         """
         entry = self._entry(key)
         try:
-            if not (entry / _CONTENTS).is_file():
-                return None
             if not _is_whole(entry):
                 shutil.rmtree(entry, ignore_errors=True)
                 return None
+        except FileNotFoundError:  # there is none, or another process removes it
+            return None
         except OSError as error:
             self._give_up(error)
             return None
@@ -188,9 +188,16 @@ def _contents_of(folder: Path) -> dict[str, list[int | str]]:
 
 
 def _is_whole(entry: Path) -> bool:
-    """Whether `entry` holds exactly what it was stored with."""
-    try:
-        stored = json.loads((entry / _CONTENTS).read_bytes())
-    except ValueError:
-        return False
-    return bool(stored == _contents_of(entry))
+    """Whether `entry` holds exactly what it was stored with; where it is replaced meanwhile, whether the new one does.
+
+    Raises:
+        FileNotFoundError: there is no such entry.
+    """
+    text = (entry / _CONTENTS).read_bytes()
+    while True:
+        with suppress(FileNotFoundError, ValueError):
+            if json.loads(text) == _contents_of(entry):
+                return True
+        before, text = text, (entry / _CONTENTS).read_bytes()
+        if text == before:
+            return False

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import errno
 import os
 import shutil
 import tempfile
@@ -11,6 +13,10 @@ from pathlib import Path
 
 PARTIAL = ".partial-"
 """Starts the name of a folder that is still being written."""
+
+
+_AT_FDCWD = -100  # fcntl.h
+_RENAME_EXCHANGE = 2  # linux/fs.h
 
 
 @contextmanager
@@ -28,17 +34,40 @@ def new_folder(final: Path) -> Iterator[Path]:
         yield partial
         sync_tree(partial)
         partial.chmod(0o755)  # mkdtemp makes it private
-        if final.exists():
-            # A folder cannot be renamed over another. Moved aside first: two writers must not meet half of one.
-            aside = Path(tempfile.mkdtemp(prefix=PARTIAL, dir=final.parent))
-            with suppress(FileNotFoundError):  # the other writer was faster
-                final.rename(aside / "old")
-            partial.rename(final)
-            shutil.rmtree(aside, ignore_errors=True)
-        else:
-            partial.rename(final)
+        _put_in_place(partial, final)
     finally:
-        shutil.rmtree(partial, ignore_errors=True)
+        shutil.rmtree(partial, ignore_errors=True)  # the earlier one, where there was one
+
+
+def _put_in_place(partial: Path, final: Path) -> None:
+    """Renames `partial` to `final`; an earlier `final` changes places with it, so that there is always one."""
+    while True:
+        try:
+            partial.rename(final)  # works where there is none, or an empty one
+            return
+        except OSError as error:
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                raise
+        with suppress(FileNotFoundError):  # another process has just removed it: rename again
+            _exchange(partial, final)
+            return
+
+
+def _exchange(one: Path, other: Path) -> None:
+    """Each gets the other's name, at once (renameat2(2)).
+
+    Raises:
+        OSError: the file system cannot (some network ones), or one is missing.
+    """
+    failed = ctypes.CDLL(None, use_errno=True).renameat2(
+        _AT_FDCWD, os.fsencode(one), _AT_FDCWD, os.fsencode(other), _RENAME_EXCHANGE
+    )
+    number = ctypes.get_errno()
+    if failed and number in (errno.EINVAL, errno.ENOSYS):
+        shutil.rmtree(other)  # second best: there is none for a moment
+        one.rename(other)
+    elif failed:
+        raise OSError(number, os.strerror(number), str(other))
 
 
 def sync_tree(folder: Path) -> None:

@@ -136,20 +136,22 @@ def test_cache_says_once_that_it_keeps_nothing_when_it_cannot_be_written(tmp_pat
     assert "RKNN_TTS_CACHE" in said[0]
 
 
-def test_step_is_whole_when_many_processes_store_it_at_once(tmp_path: Path) -> None:
-    made = result(tmp_path / "made", size_bytes=200_000)
+def test_step_is_always_there_and_whole_when_many_processes_store_it_at_once(tmp_path: Path) -> None:
     code = (
         "import sys; sys.path.insert(0, sys.argv[1])\n"
         "from pathlib import Path\nfrom engine.cache import StepCache\n"
         "cache = StepCache(Path(sys.argv[2]), say=lambda text: sys.exit(text))\n"
-        "for _ in range(10):\n"
-        "    cache.store(sys.argv[3], Path(sys.argv[4]))\n"
-        "    found = cache.find(sys.argv[3])\n"
-        "    assert found is None or (found / 'sub').is_dir()\n"
+        "for n in range(30):\n"
+        "    (Path(sys.argv[4]) / 'sub' / 'log.txt').write_text('x' * n)\n"
+        "    stored = cache.store(sys.argv[3], Path(sys.argv[4]))\n"
+        "    assert cache.find(sys.argv[3]) == stored\n"
+        "    assert (stored / 'sub' / 'log.txt').stat().st_size < 30\n"
+        "    assert (stored / 'engine.rknn').stat().st_size == 200_000\n"
     )
     root = str(Path(__file__).resolve().parents[2])
-    command = [sys.executable, "-c", code, root, str(tmp_path / "cache"), KEY, str(made)]
-    writers = [subprocess.Popen(command) for _ in range(3)]
+    command = [sys.executable, "-c", code, root, str(tmp_path / "cache"), KEY]
+    made = [result(tmp_path / name, size_bytes=200_000) for name in "abc"]
+    writers = [subprocess.Popen([*command, str(folder)]) for folder in made]
     assert [writer.wait(timeout=60) for writer in writers] == [0, 0, 0]
     assert StepCache(tmp_path / "cache").find(KEY) is not None
     assert [path.name for path in (tmp_path / "cache" / KEY[:2]).iterdir()] == [KEY]

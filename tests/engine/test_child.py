@@ -62,7 +62,7 @@ def test_child_is_stopped_soon_when_its_reader_says_so(tmp_path: Path) -> None:
     start_s = time.monotonic()
     result = run("import time; print('one'); print('two'); time.sleep(99)", tmp_path / "log", [], stop_at="one")
     assert (result.cause, result.reason, result.exit_code) == (Cause.READER, "it said one", None)
-    assert time.monotonic() - start_s < 3
+    assert time.monotonic() - start_s < 20
 
 
 def test_child_may_end_by_itself_when_its_reader_has_said_stop(tmp_path: Path) -> None:
@@ -87,7 +87,7 @@ def test_child_is_ended_when_its_reader_raises(tmp_path: Path) -> None:
             limits=LIMITS,
             on_line=take,
         )
-    assert time.monotonic() - start_s < 3
+    assert time.monotonic() - start_s < 20
 
 
 def test_child_failure_names_the_program_when_it_cannot_be_started(tmp_path: Path) -> None:
