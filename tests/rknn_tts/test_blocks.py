@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+import io
+import re
+
+import pytest
+
+from rknn_tts.blocks import Block, Facts, Notice, Row, Table, is_terminal, plain_text, shown, write_blocks
+
+TABLE = Table(
+    "Verdicts",
+    ("status", "gate", "measured", "detail"),
+    (Row(("passed", "fp32.noise", "98.2", "A sentence."), "good"), Row(("failed", "log", "", "Another."), "bad")),
+    right=frozenset({2}),
+    prose="wide",
+)
+
+
+class Terminal(io.StringIO):
+    """A stream that says it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
+    for name in ("NO_COLOR", "FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "80")
+    return Terminal()
+
+
+def test_plain_text_aligns_columns_and_dashes_empty_cells() -> None:
+    assert plain_text([TABLE]).splitlines() == [
+        "status  gate        measured  detail",
+        "passed  fp32.noise      98.2  A sentence.",
+        "failed  log                -  Another.",
+    ]
+
+
+def test_plain_text_parts_blocks_but_not_notices() -> None:
+    blocks: list[Block] = [
+        Facts((("engine", "a.rknn"), ("log", "b.log"))),
+        Notice("note", "One."),
+        Notice("note", "Two."),
+    ]
+    assert plain_text(blocks) == "engine:  a.rknn\nlog:     b.log\n\nnote: One.\nnote: Two.\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "seen"),
+    [
+        ("a\nb\r\n c", "a b c"),
+        ("\x1b[31mred\x07", "\\x1b[31mred\\x07"),
+        ("flow/größe", "flow/größe"),
+        ("bad\udcff", "bad\\udcff"),
+        ("\u202ename", "\\u202ename"),
+    ],
+)
+def test_shown_hides_nothing_when_text_has_control_characters(text: str, seen: str) -> None:
+    assert shown(text) == seen
+
+
+def test_write_blocks_writes_no_escapes_when_the_stream_is_no_terminal() -> None:
+    stream = io.StringIO()
+    write_blocks([TABLE, Notice("UNPROVEN", "x", "warn")], stream)
+    assert stream.getvalue() == plain_text([TABLE, Notice("UNPROVEN", "x", "warn")])
+
+
+def test_write_blocks_colours_the_status_when_the_stream_is_a_terminal(terminal: Terminal) -> None:
+    write_blocks([TABLE], terminal)
+    assert "\x1b[32mpassed" in terminal.getvalue()
+    assert "\x1b[1;31mfailed" in terminal.getvalue()
+
+
+@pytest.mark.parametrize(("columns", "there"), [("80", False), ("140", True)])
+def test_write_blocks_shows_sentences_beside_figures_when_there_is_room(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch, columns: str, there: bool
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    write_blocks([TABLE], terminal)
+    assert ("A sentence." in terminal.getvalue()) is there
+
+
+def test_write_blocks_reads_no_markup_when_a_name_looks_like_it(terminal: Terminal) -> None:
+    write_blocks([Facts((("file", "[red]x[/red] [/nothing]"),)), Notice("note", "[bold]")], terminal)
+    assert "[red]x[/red] [/nothing]" in terminal.getvalue()
+    assert "[bold]" in terminal.getvalue()
+
+
+def test_write_blocks_keeps_within_the_width_when_the_terminal_is_narrow(terminal: Terminal) -> None:
+    write_blocks([TABLE, Facts((("engine", "x" * 200),)), Notice("note", "words " * 40)], terminal)
+    text = re.sub(r"\x1b\[[\d;]*m", "", terminal.getvalue())
+    assert max(map(len, text.splitlines())) <= 80
+    assert text.count("x") == 200
+
+
+@pytest.mark.parametrize(("term", "expected"), [("xterm", True), ("dumb", False), ("", False)])
+def test_is_terminal_asks_what_it_can_do(monkeypatch: pytest.MonkeyPatch, term: str, expected: bool) -> None:
+    monkeypatch.setenv("TERM", term)
+    assert is_terminal(Terminal()) is expected
+    assert not is_terminal(io.StringIO())

@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+import errno
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from contracts.errors import GateFailure, Refusal, ToolFailure, UserInput
+from contracts.verdicts import at_least
+from rknn_tts.report import Report, report_json, report_of_failure
+from tests.rknn_tts.samples import OUTCOME, REPORT, REQUEST, VERDICTS
+
+BEFORE_FILES = ["schema", "request", "exit_code", "error"]
+FROM_FILES_ON = ["files", "verdicts", "measurements", "notes", "reused", "log", "manifest"]
+
+
+def test_report_json_is_one_object_with_the_manifest_when_the_command_is_done() -> None:
+    text = report_json(REPORT)
+    data = json.loads(text)
+    assert text.count("\n") == 1
+    assert list(data) == BEFORE_FILES + FROM_FILES_ON
+    assert (data["schema"], data["exit_code"], data["error"]) == ("rknn-tts/result/1", 0, None)
+    assert data["request"]["target"] == "rk3588"
+    assert data["manifest"]["layers"]["modelled_ms"] == 26.1
+    assert data["verdicts"][3]["status"] == "unproven"
+
+
+def test_report_json_has_strings_when_numbers_are_not_finite() -> None:
+    verdicts = (at_least("a", float("nan"), 95, "dB"), at_least("b", float("inf"), 95, "dB"))
+    text = report_json(replace(REPORT, outcome=replace(OUTCOME, verdicts=verdicts)))
+    assert [verdict["measured"] for verdict in json.loads(text)["verdicts"]] == ["nan", "inf"]
+    assert json.loads(text)["manifest"]["passes"][0]["snr_db"] == "inf"
+    assert "NaN" not in text
+    assert "Infinity" not in text
+
+
+def test_report_json_can_be_written_when_a_name_is_not_unicode() -> None:
+    report_json(Report(replace(REQUEST, checkpoint="voice\udcff.onnx"))).encode("ascii")
+
+
+@pytest.mark.parametrize(
+    ("error", "exit_code", "sentence"),
+    [
+        (UserInput("No such target."), 2, "No such target."),
+        (Refusal("An If cannot be compiled."), 2, "An If cannot be compiled."),
+        (GateFailure("Not written."), 1, "Not written."),
+        (ToolFailure("The toolkit broke."), 1, "The toolkit broke."),
+        (KeyboardInterrupt(), 130, "Interrupted: the command was stopped before it was done."),
+        (OSError(errno.ENOSPC, "No space left on device", "engines/x"), 1, "engines/x: cannot be written or read (No"),
+        (KeyError("hop"), 1, "rknn-tts itself failed (KeyError: 'hop'); this is a bug."),
+        (RuntimeError("two\nlines."), 1, "rknn-tts itself failed (RuntimeError: two lines); this is a bug."),
+        (AssertionError(), 1, "rknn-tts itself failed (AssertionError); this is a bug."),
+    ],
+)
+def test_report_of_failure_is_one_sentence_with_the_exit_code(
+    error: BaseException, exit_code: int, sentence: str
+) -> None:
+    report = report_of_failure(REQUEST, error)
+    assert report.exit_code == exit_code
+    assert (report.error or "").startswith(sentence)
+    assert "\n" not in (report.error or "")
+
+
+def test_report_of_failure_keeps_verdicts_and_log_when_a_gate_failed() -> None:
+    report = report_of_failure(REQUEST, GateFailure("Not written.", VERDICTS, Path("build-logs/x.log")))
+    assert (report.outcome.verdicts, report.outcome.log) == (VERDICTS, "build-logs/x.log")
+    assert report_of_failure(REQUEST, ToolFailure("x", Path("y.log"))).outcome.log == "y.log"
