@@ -1,8 +1,9 @@
 """The seam of a VITS voice, found by structure: the latent that enters the reverse flow, and its frame mask.
 
-VITS infers as `z = m + noise * exp(logs) * scale; audio = dec(flow^-1(z, mask) * mask)`. So the latent is the sum of a mean
-and scaled noise, with the transposed convolutions of the decoder behind it, and the mask is what multiplies on the way.
-No name is used: exporters rename freely. The seam lies before the flow, not before `dec.conv_pre` (reference, Piper decoder).
+VITS infers as `z = m + noise * exp(logs) * scale; audio = dec(flow^-1(z, mask) * mask)`. So the latent is the sum of a
+mean and scaled noise, with the transposed convolutions of the decoder behind it, and the mask is what multiplies on the
+way. No name is used: exporters rename freely. The seam lies before the flow, not before `dec.conv_pre` (reference,
+Piper decoder).
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ def find_vits_seam(model: ir.Model, where: str) -> VitsSeam:
     needed = ancestors([output])
     in_order = [node for node in model.graph if node in needed]
     latent, noise = _latent(in_order, where)
-    behind = descendants([latent])
+    behind = descendants(model.graph, [latent])
     behind_in_order = [node for node in in_order if node in behind]
     if not any(node.op_type == "ConvTranspose" for node in behind_in_order):
         raise _no_voice(where, "no transposed convolution (a VITS decoder's upsampling) lies behind the latent")
@@ -61,7 +62,8 @@ def find_vits_seam(model: ir.Model, where: str) -> VitsSeam:
         hop = level_of_ratio(behind_in_order, [latent, mask])[output]
     except (ValueError, KeyError) as error:
         raise _no_voice(where, f"the samples per frame cannot be told ({error})") from error
-    return VitsSeam(_name(latent), _name(mask), _name(noise), _name(output), speaker and _name(speaker), hop)
+    speaker_name = None if speaker is None else _name(speaker)
+    return VitsSeam(_name(latent), _name(mask), _name(noise), _name(output), speaker_name, hop)
 
 
 def _audio_output(graph: ir.Graph, where: str) -> ir.Value:

@@ -1,7 +1,7 @@
 """What a pass says of itself, and what it returns.
 
-A pass is one rewrite. It declares its algebra in its module's docstring, and here whether it is exact or an approximation
-with a stated bound. It takes a model and returns another; the one it was given is not changed.
+A pass is one rewrite. It declares its algebra in its module's docstring, and here whether it is exact or an
+approximation with a stated bound. It takes a model and returns another; the one it was given is not changed.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Declaration:
     """A pass as the catalogue lists it.
 
     Attributes:
-        name: its name, also the name of its module; begins with fold, fuse, decompose, rewrite, mask, split or normalise.
+        name: its name, also the name of its module; begins with one of `VERBS`.
         summary: one line for `passes` and the docs.
         exactness: exact, or an approximation with its bound.
         after: names of passes that must have run before, where both are in a stage's list.

@@ -29,16 +29,17 @@ def ancestors(values: Iterable[ir.Value]) -> set[ir.Node]:
     return found
 
 
-def descendants(values: Iterable[ir.Value]) -> set[ir.Node]:
-    """Every node that depends on `values`."""
+def descendants(graph: ir.Graph, values: Iterable[ir.Value]) -> set[ir.Node]:
+    """Every node of the main graph `graph` (in topological order, as ONNX has it) that depends on `values`.
+
+    A node whose nested graphs capture one of them counts.
+    """
+    reached = set(values)
     found: set[ir.Node] = set()
-    todo = list(values)
-    while todo:
-        for node in todo.pop().consumers():
-            owner = _node_in_main_graph(node)
-            if owner not in found:
-                found.add(owner)
-                todo.extend(owner.outputs)
+    for node in graph:
+        if any(value in reached for value in node_dependencies(node)):
+            found.add(node)
+            reached.update(node.outputs)
     return found
 
 
@@ -58,7 +59,7 @@ def varying_values(graph: ir.Graph) -> set[ir.Value]:
     """The values of the main graph that depend on an input or on a random operator; the others are constants."""
     inputs = [value for value in graph.inputs if value.name not in graph.initializers]
     drawn = [value for node in graph if node.op_type.startswith("Random") for value in node.outputs]
-    return {*inputs, *drawn} | {value for node in descendants([*inputs, *drawn]) for value in node.outputs}
+    return {*inputs, *drawn} | {value for node in descendants(graph, [*inputs, *drawn]) for value in node.outputs}
 
 
 def extract(
@@ -87,7 +88,9 @@ def with_graph(model: ir.Model, graph: ir.Graph) -> ir.Model:
 
 
 def level_of_ratio(nodes: Sequence[ir.Node], start: Collection[ir.Value]) -> dict[ir.Value, int]:
-    """How many steps of the time axis each value has for one step of `start` (1), along ConvTranspose strides.
+    """How many steps of the time axis each value has for one step of `start` (1), by the strides on the way.
+
+    A ConvTranspose multiplies by its stride, a Conv divides by it; other operators are taken to keep the length.
 
     Args:
         nodes: in topological order.
@@ -97,7 +100,7 @@ def level_of_ratio(nodes: Sequence[ir.Node], start: Collection[ir.Value]) -> dic
         The ratio of every value that depends on `start`, keyed by value.
 
     Raises:
-        ValueError: two inputs of a node have different ratios; the message names the node.
+        ValueError: two inputs of a node have different ratios, or a Conv leaves no whole one; the message names it.
     """
     ratio = dict.fromkeys(start, 1)
     for node in nodes:
@@ -106,8 +109,7 @@ def level_of_ratio(nodes: Sequence[ir.Node], start: Collection[ir.Value]) -> dic
             continue
         if len(rates) > 1:
             raise ValueError(f"the node {node.name} ({node.op_type}) joins the rates {sorted(rates)}")
-        rate = rates.pop() * (time_stride(node) if node.op_type == "ConvTranspose" else 1)
-        ratio.update(dict.fromkeys(node.outputs, rate))
+        ratio.update(dict.fromkeys(node.outputs, _rate_behind(node, rates.pop())))
     return ratio
 
 
@@ -125,12 +127,14 @@ def _graphs_of(attribute: ir.Attr) -> list[ir.Graph]:
     return []
 
 
-def _node_in_main_graph(node: ir.Node) -> ir.Node:
-    """The node of the main graph that holds `node` in its nested graphs, or `node` itself."""
-    graph = node.graph
-    while isinstance(graph, ir.Graph) and (parent := getattr(graph, "parent_node", None)) is not None:
-        node, graph = parent, parent.graph
-    return node
+def _rate_behind(node: ir.Node, rate: int) -> int:
+    if node.op_type == "ConvTranspose":
+        return rate * time_stride(node)
+    if node.op_type == "Conv":
+        if rate % time_stride(node):
+            raise ValueError(f"the node {node.name} (Conv) takes the rate {rate} by a stride of {time_stride(node)}")
+        return rate // time_stride(node)
+    return rate
 
 
 def _move_aside(graph: ir.Graph, names: Collection[str]) -> None:
@@ -139,6 +143,8 @@ def _move_aside(graph: ir.Graph, names: Collection[str]) -> None:
     for name in names:
         if name in mapping:
             value, fresh = mapping[name], f"{name}__original"
+            while fresh in mapping:
+                fresh += "_"
             if value.is_initializer():
                 del graph.initializers[name]
                 value.name = fresh

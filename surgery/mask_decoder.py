@@ -7,8 +7,8 @@ Before:  y = Conv(x)  or  y = ConvTranspose(x)      for every such node behind t
 After:   y = Conv(x) * m_r                          with m_r the frame mask at that node's rate r
 
 m_1 is the mask input; a transposed convolution of stride s takes rate r to r s, and m_{rs} is m_r through a
-ConvTranspose1d of s ones at stride s: exact nearest upsampling, on an operator the NPU runs (a Resize measures -7.9 dB on
-the board: reference, Piper decoder, `--dec-mask`). Strides are read from the graph.
+ConvTranspose1d of s ones at stride s: exact nearest upsampling, on an operator the NPU runs (a Resize measures -7.9 dB
+on the board: reference, Piper decoder, `--dec-mask`). Strides are read from the graph.
 
 Exact where the mask is all ones (x * 1); where it is zero, the result is the full-length decode's by design.
 """
@@ -59,12 +59,12 @@ def mask_decoder(mask_name: str) -> Pass:
 
 def _decoder_nodes(graph: ir.Graph, mask: ir.Value) -> tuple[ir.Node, list[ir.Node]] | None:
     """The last node that reads the mask, and in order the nodes from there to the outputs."""
-    readers = {use for use in mask.consumers()}
+    readers = set(mask.consumers())
     in_order = [node for node in graph if node in readers]
     if not in_order:
         return None
     last = in_order[-1]
-    behind = descendants(last.outputs) & ancestors(graph.outputs)
+    behind = descendants(graph, last.outputs) & ancestors(graph.outputs)
     return last, [node for node in graph if node in behind]
 
 

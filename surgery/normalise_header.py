@@ -9,6 +9,8 @@ Exact: none of this is computed with. Refused by the structural gate, not here: 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import onnx_ir as ir
 from onnx_ir.passes import common
 
@@ -32,7 +34,13 @@ def normalise_header() -> Pass:
 
     def rewrite(model: ir.Model) -> Rewritten:
         model = model.clone()
-        common.ClearMetadataAndDocStringPass()(model)
+        common.ClearMetadataAndDocStringPass()(model)  # of nodes and graphs; values keep theirs
+        for value in _values(model):
+            value.doc_string = None
+            value.metadata_props.clear()
+            weight = value.const_value
+            if weight is not None and (weight.doc_string or weight.metadata_props):
+                value.const_value = ir.tensor(weight.numpy(), dtype=weight.dtype, name=weight.name)
         common.RemoveUnusedOpsetsPass()(model)
         common.NameFixPass()(model)
         model.ir_version = min(model.ir_version, HIGHEST_IR_VERSION)
@@ -42,3 +50,15 @@ def normalise_header() -> Pass:
         return Rewritten(model, hits=1)
 
     return Pass(DECLARATION, rewrite)
+
+
+def _values(model: ir.Model) -> Iterator[ir.Value]:
+    """Every value of `model`, nested graphs and functions included."""
+    for graph in model.graphs():
+        yield from (*graph.inputs, *graph.initializers.values())
+        for node in graph:
+            yield from node.outputs
+    for function in model.functions.values():
+        yield from function.inputs
+        for node in function.all_nodes():
+            yield from node.outputs

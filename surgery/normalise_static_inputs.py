@@ -34,12 +34,18 @@ def normalise_static_inputs(shapes: Mapping[str, tuple[int, ...]]) -> Pass:
         names = [value.name for value in model.graph.inputs]
         if set(names) != set(shapes):
             raise ValueError(f"the graph has the inputs {names}, shapes were given for {sorted(shapes)}")
+        outputs = set(model.graph.outputs)
         for node in model.graph:
             for value in node.outputs:
-                value.shape = None
+                value.shape = _numbers_of(value.shape) if value in outputs else None
         for value in model.graph.inputs:
             assert value.name is not None
             value.shape = ir.Shape(shapes[value.name])
         return Rewritten(model, hits=len(names))
 
     return Pass(DECLARATION, rewrite)
+
+
+def _numbers_of(shape: ir.Shape | None) -> ir.Shape | None:
+    """An output must state its rank to be valid ONNX; its symbolic sizes are left open."""
+    return None if shape is None else ir.Shape([size if isinstance(size, int) else None for size in shape])

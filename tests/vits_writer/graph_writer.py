@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ class GraphWriter:
     """Collects a graph; every method that writes a node returns the name of its output."""
 
     def __init__(self, seed: int) -> None:
-        self._rng = np.random.default_rng(seed)
+        self._seed = seed
         self._nodes: list[onnx.NodeProto] = []
         self._weights: dict[str, NDArray[Any]] = {}
 
@@ -35,8 +36,9 @@ class GraphWriter:
         return names
 
     def weight(self, name: str, *shape: int, spread: float) -> str:
-        """Normal weights of `shape` and the standard deviation `spread`."""
-        return self.constant(name, (self._rng.standard_normal(shape) * spread).astype(np.float32))
+        """Normal weights of `shape` and the standard deviation `spread`; drawn by name, whatever else there is."""
+        rng = np.random.default_rng([self._seed, zlib.crc32(name.encode())])
+        return self.constant(name, (rng.standard_normal(shape) * spread).astype(np.float32))
 
     def constant(self, name: str, array: NDArray[Any]) -> str:
         """The initializer `name`."""
@@ -109,14 +111,11 @@ class GraphWriter:
         shape = self.node("Shape", f"{name}/Shape", x)
         return self.node("Gather", f"{name}/Gather", shape, self.scalar(axis), axis=0)
 
-    def graph(
-        self, name: str, inputs: list[onnx.ValueInfoProto], outputs: list[onnx.ValueInfoProto]
-    ) -> onnx.GraphProto:
-        """The graph so far; the last node written makes the only output."""
-        assert len(outputs) == 1
-        self._nodes[-1].output[0] = outputs[0].name
+    def graph(self, name: str, inputs: list[onnx.ValueInfoProto], output: onnx.ValueInfoProto) -> onnx.GraphProto:
+        """The graph so far; the last node written makes its output."""
+        self._nodes[-1].output[0] = output.name
         weights = [numpy_helper.from_array(array, key) for key, array in self._weights.items()]
-        return helper.make_graph(self._nodes, name, inputs, outputs, weights)
+        return helper.make_graph(self._nodes, name, inputs, [output], weights)
 
 
 def _weight(name: str, kind: str) -> str:

@@ -36,10 +36,27 @@ def voice_model(recipe: Recipe | None = None) -> onnx.ModelProto:
         z = w.node("Add", "/Add", mean, w.node("Exp", "/Exp_1", logs))
     given = Conditions(mask if recipe.mask else None, _speaker(w, recipe) if recipe.speakers > 1 else None)
     decode(w, recipe, reverse_flow(w, recipe, z, given), given)
-    opsets = [helper.make_opsetid("", recipe.opset)]
-    model = helper.make_model(_graph(w, recipe), opset_imports=opsets, ir_version=8, producer_name="pytorch")
-    onnx.checker.check_model(model, full_check=True)
-    return model
+    inputs = [
+        helper.make_tensor_value_info("input", TensorProto.INT64, ["batch_size", "phonemes"]),
+        helper.make_tensor_value_info("input_lengths", TensorProto.INT64, ["batch_size"]),
+        helper.make_tensor_value_info("scales", TensorProto.FLOAT, [3]),
+    ]
+    if recipe.speakers > 1:
+        inputs.append(helper.make_tensor_value_info("sid", TensorProto.INT64, ["batch_size"]))
+    return _finished(w, recipe, inputs, "output")
+
+
+def decoder_model(recipe: Recipe | None = None) -> onnx.ModelProto:
+    """What lies behind the seam of that voice: `z` [1, C, frames] and `y_mask` [1, 1, frames] to `audio`."""
+    recipe = recipe or Recipe()
+    w = GraphWriter(recipe.seed)
+    given = Conditions("y_mask" if recipe.mask else None, None)
+    decode(w, recipe, reverse_flow(w, recipe, "z", given), given)
+    inputs = [
+        helper.make_tensor_value_info("z", TensorProto.FLOAT, [1, recipe.latent, "frames"]),
+        helper.make_tensor_value_info("y_mask", TensorProto.FLOAT, [1, 1, "frames"]),
+    ]
+    return _finished(w, recipe, inputs, "audio")
 
 
 def voice_json(recipe: Recipe | None = None) -> dict[str, Any]:
@@ -71,13 +88,11 @@ def _speaker(w: GraphWriter, recipe: Recipe) -> str:
     return w.node("Unsqueeze", "/emb_g/Unsqueeze", w.node("Gather", "/emb_g/Gather", table, "sid"), w.integers(-1))
 
 
-def _graph(w: GraphWriter, recipe: Recipe) -> onnx.GraphProto:
-    inputs = [
-        helper.make_tensor_value_info("input", TensorProto.INT64, ["batch_size", "phonemes"]),
-        helper.make_tensor_value_info("input_lengths", TensorProto.INT64, ["batch_size"]),
-        helper.make_tensor_value_info("scales", TensorProto.FLOAT, [3]),
-    ]
-    if recipe.speakers > 1:
-        inputs.append(helper.make_tensor_value_info("sid", TensorProto.INT64, ["batch_size"]))
-    output = helper.make_tensor_value_info("output", TensorProto.FLOAT, ["batch_size", "time", 1, "samples"])
-    return w.graph("torch_jit", inputs, [output])
+def _finished(w: GraphWriter, recipe: Recipe, inputs: list[onnx.ValueInfoProto], output: str) -> onnx.ModelProto:
+    samples = helper.make_tensor_value_info(output, TensorProto.FLOAT, ["batch_size", "time", 1, "samples"])
+    opsets = [helper.make_opsetid("", recipe.opset)]
+    model = helper.make_model(
+        w.graph("torch_jit", inputs, samples), opset_imports=opsets, ir_version=8, producer_name="pytorch"
+    )
+    onnx.checker.check_model(model, full_check=True)
+    return model

@@ -1,0 +1,122 @@
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+import pytest
+from onnx import helper
+
+from surgery.mask_decoder import mask_decoder
+from tests.gates.small_graphs import constant, model, tensor
+from tests.onnx_runs import run, snr_db
+from tests.surgery.graphs import check, decoder, decoder_feed, latent, serialised
+from tests.vits_writer.recipe import Recipe
+
+STRIDES = [(8, 8, 4), (5, 3), (2, 2, 2, 2), (3,)]
+WINDOW, FRAMES = 48, 20
+
+MASKED_SHORT_DB = 95.0
+"""What an utterance shorter than its window must reach with the masks (the specification's issue)."""
+
+
+@pytest.mark.parametrize("behind", ["zeros", "noise"])
+@pytest.mark.parametrize("strides", STRIDES)
+def test_mask_decoder_ends_a_padded_latent_as_the_full_length_decode_does(
+    strides: tuple[int, ...], behind: str
+) -> None:
+    recipe = Recipe(strides=strides)
+    original = decoder(recipe)
+    z = latent(recipe, FRAMES)
+    wanted = run(original, {"z": z, "y_mask": np.ones((1, 1, FRAMES), np.float32)})["audio"]
+    padded = latent(recipe, WINDOW, seed=2) if behind == "noise" else np.zeros((1, recipe.latent, WINDOW), np.float32)
+    padded[..., :FRAMES] = z
+    mask = np.zeros((1, 1, WINDOW), np.float32)
+    mask[..., :FRAMES] = 1
+    feed = {"z": padded, "y_mask": mask}
+
+    masked = run(mask_decoder("y_mask").rewrite(original).model, feed)["audio"]
+    unmasked = run(original, feed)["audio"]
+
+    end = FRAMES * recipe.hop
+    assert snr_db(wanted, masked[..., :end]) >= MASKED_SHORT_DB
+    assert snr_db(wanted, unmasked[..., :end]) < MASKED_SHORT_DB
+    assert not masked[..., end:].any()
+
+
+@pytest.mark.parametrize("strides", STRIDES)
+def test_mask_decoder_changes_no_bit_when_the_mask_is_all_ones(strides: tuple[int, ...]) -> None:
+    recipe = Recipe(strides=strides)
+    original = decoder(recipe)
+    before = serialised(original)
+    done = mask_decoder("y_mask").rewrite(original)
+    check(done.model)
+    feed = decoder_feed(recipe, WINDOW)
+    np.testing.assert_array_equal(run(done.model, feed)["audio"], run(original, feed)["audio"])
+    assert serialised(original) == before
+
+
+@pytest.mark.parametrize(("strides", "kernels"), [((8, 8, 4), (3, 5)), ((5, 3), (3,)), ((2, 2, 2, 2), (3, 5, 7))])
+def test_mask_decoder_masks_every_convolution_of_the_decoder(
+    strides: tuple[int, ...], kernels: tuple[int, ...]
+) -> None:
+    done = mask_decoder("y_mask").rewrite(decoder(Recipe(strides=strides, resblock_kernels=kernels)))
+    # conv_pre and conv_post; for each stride the upsampling itself and two convolutions a residual block
+    assert done.hits == 2 + len(strides) * (1 + 2 * len(kernels))
+    masks = [
+        node for node in done.model.graph if (node.name or "").startswith("mask_decoder/") and node.op_type == "Mul"
+    ]
+    assert len(masks) == done.hits
+    assert done.refused == ()
+
+
+@pytest.mark.parametrize("strides", STRIDES)
+def test_mask_decoder_upsamples_the_mask_by_the_strides_of_the_graph(strides: tuple[int, ...]) -> None:
+    graph = mask_decoder("y_mask").rewrite(decoder(Recipe(strides=strides))).model.graph
+    made = [n for n in graph if (n.name or "").startswith("mask_decoder/") and n.op_type == "ConvTranspose"]
+    assert [tuple(node.attributes["strides"].as_ints()) for node in made] == [(stride,) for stride in strides]
+    for node in made:
+        weight = node.inputs[1]
+        assert weight is not None
+        assert weight.const_value is not None
+        assert (weight.const_value.numpy() == 1).all()
+    assert not any(node.op_type in ("Resize", "Upsample") for node in graph)
+
+
+def test_mask_decoder_masks_conv_pre_alone_at_the_base_rate_when_nothing_is_upsampled() -> None:
+    done = mask_decoder("y_mask").rewrite(decoder(Recipe(strides=())))
+    assert done.hits == 2
+    assert not any(node.op_type == "ConvTranspose" for node in done.model.graph)
+
+
+def test_mask_decoder_is_refused_when_no_node_reads_the_mask() -> None:
+    done = mask_decoder("y_mask").rewrite(decoder(Recipe(mask=False)))
+    assert done.hits == 0
+    assert [(r.node, r.precondition) for r in done.refused] == [("y_mask", "the mask is used")]
+
+
+def _two_rates() -> ir.Model:
+    nodes = [
+        helper.make_node("Mul", ["z", "y_mask"], ["x"], "masked"),
+        helper.make_node("ConvTranspose", ["x", "w"], ["fast"], "up", strides=[2], kernel_shape=[2]),
+        helper.make_node("Conv", ["x", "w"], ["slow"], "beside", kernel_shape=[2], pads=[1, 0]),
+        helper.make_node("Add", ["fast", "slow"], ["audio"], "join"),
+    ]
+    inputs = [tensor("z", [1, 1, 8]), tensor("y_mask", [1, 1, 8])]
+    return model(nodes, inputs, [tensor("audio", [1, 1, 16])], [constant("w", np.ones((1, 1, 2)))])
+
+
+def test_mask_decoder_is_refused_when_two_rates_meet() -> None:
+    original = _two_rates()
+    before = serialised(original)
+    done = mask_decoder("y_mask").rewrite(original)
+    assert done.hits == 0
+    assert [r.precondition for r in done.refused] == ["one rate a node"]
+    assert "join" in done.refused[0].got
+    assert serialised(done.model) == serialised(original) == before
+
+
+def test_mask_decoder_names_its_nodes_for_itself() -> None:
+    original = decoder()
+    before = {node.name for node in original.graph}
+    new = {node.name for node in mask_decoder("y_mask").rewrite(original).model.graph} - before
+    assert new
+    assert all(name is not None and name.startswith("mask_decoder/") for name in new)
