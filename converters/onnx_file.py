@@ -1,6 +1,7 @@
 """Reading an ONNX file that nobody vouches for.
 
-Nothing in it is executed. External data is read only from inside the model's own folder, and only where it exists in full.
+Nothing in it is executed. External data is read only from inside the model's own folder, and only where it exists in
+full.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import onnx_ir as ir
-from google.protobuf.message import DecodeError
+from google.protobuf.message import DecodeError  # type: ignore[import-untyped]  # protobuf ships no types
 
 from contracts.errors import Refusal, UserInput
 
@@ -40,11 +41,9 @@ def read_onnx(path: Path) -> ir.Model:
 def _external_tensors(model: ir.Model) -> list[ir.ExternalTensor]:
     tensors: list[ir.ExternalTensor] = []
     for graph in model.graphs():
-        tensors.extend(v.const_value for v in graph.initializers.values() if isinstance(v.const_value, ir.ExternalTensor))
-        for node in graph:
-            for attribute in node.attributes.values():
-                if attribute.type == ir.AttributeType.TENSOR and isinstance(attribute.value, ir.ExternalTensor):
-                    tensors.append(attribute.value)
+        held = [value.const_value for value in graph.initializers.values()]
+        held += [a.value for node in graph for a in node.attributes.values() if a.type == ir.AttributeType.TENSOR]
+        tensors.extend(tensor for tensor in held if isinstance(tensor, ir.ExternalTensor))
     return tensors
 
 
@@ -59,13 +58,14 @@ def _check_external(path: Path, tensor: ir.ExternalTensor) -> None:
         )
     if not target.is_file():
         raise Refusal(
-            f"{path}: the external data file {location} of the tensor {tensor.name} is missing; put it beside the model."
+            f"{path}: the external data file {location} of the tensor {tensor.name} is missing; "
+            "put it beside the model."
         )
     needed = (tensor.offset or 0) + (tensor.length if tensor.length is not None else tensor.nbytes)
     if target.stat().st_size < needed:
         raise Refusal(
-            f"{path}: the external data file {location} is cut off: the tensor {tensor.name} needs {needed} bytes of it, "
-            f"it has {target.stat().st_size}."
+            f"{path}: the external data file {location} is cut off: the tensor {tensor.name} needs {needed} bytes "
+            f"of it, it has {target.stat().st_size}."
         )
 
 

@@ -1,8 +1,8 @@
 """The interface between a family and the pipeline, and the registry of all stages.
 
-A family declares; the pipeline drives. A `Stage` opens a checkpoint into a `StageExport`: the model cut at its seam, the
-passes to run on it, the host half, and what the gates compare it with, as plain arrays. Neither surgery nor gates know a
-family, and a family calls neither gates nor engine: to run a graph it is given an `OpenSession`.
+A family declares; the pipeline drives. A `Stage` opens a checkpoint into a `StageExport`: the model cut at its seam,
+the passes to run on it, the host half, and what the gates compare it with, as plain arrays. Neither surgery nor gates
+know a family, and a family calls neither gates nor engine: to run a graph it is given an `OpenSession`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The host half of a Piper voice: phoneme ids to the latent and its mask, with the noise as inputs.
 
-Everything before the seam, as an ONNX for onnxruntime on the board's CPU. The voice's random operators become inputs, so
-that a run can be repeated; their lengths follow the durations, so an input may be longer than needed and is cut to size:
+Everything before the seam, as an ONNX for onnxruntime on the board's CPU. The voice's random operators become inputs,
+so that a run can be repeated; their lengths follow the durations, so an input may be longer than needed and is cut:
 
     RandomNormalLike(x)   ->   Slice(noise, starts=0, ends=Shape(x)) on every axis
 

@@ -105,12 +105,16 @@ def _inputs(graph: ir.Graph, path: Path) -> VoiceInputs:
 
 
 def _embedding_rows(graph: ir.Graph, ids: str, path: Path) -> int:
-    for value in graph.inputs:
-        if value.name == ids:
-            for node in value.consumers():
-                table = node.inputs[0]
-                if node.op_type == "Gather" and table is not None and table.shape is not None and len(table.shape) == 2:
-                    return int(table.shape[0])
+    tables = [
+        node.inputs[0]
+        for value in graph.inputs
+        for node in value.consumers()
+        if value.name == ids and node.op_type == "Gather"
+    ]
+    for table in tables:
+        shape = table.shape if table is not None else None
+        if shape is not None and len(shape) == 2 and isinstance(shape[0], int):
+            return shape[0]
     raise Refusal(f"{path}: is no Piper voice: its input {ids} does not index a phoneme embedding.")
 
 
