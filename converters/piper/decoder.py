@@ -12,8 +12,8 @@ from converters.piper.utterances import (
     Spoken,
     decoder_cut,
     encoder_utterances,
-    host_frames,
-    noise_utterances,
+    host_half_run,
+    noise_utterance,
     open_speaker,
     phoneme_ids,
     speak,
@@ -80,7 +80,7 @@ def open_decoder(checkpoint: Checkpoint, options: StageOptions, open_session: Op
     speaker = open_speaker(voice, open_session(host), open_session)
     spoken = encoder_utterances(speaker, window.frames)
     channels = spoken[0].latent.shape[1]
-    utterances = (*spoken, *noise_utterances(decode, channels, window.frames))
+    utterances = (*spoken, noise_utterance(decode, channels, window.frames))
     least = INTERIOR_DB if window.left >= CONTEXT_FRAMES else REFERENCE_CONTEXT_DB
     shapes = {LATENT: (1, channels, window.frames), MASK: (1, 1, window.frames)}
     masking = (mask_decoder(MASK),) if options.decoder_mask else ()
@@ -98,7 +98,7 @@ def open_decoder(checkpoint: Checkpoint, options: StageOptions, open_session: Op
         ),
         model=cut,
         passes=(normalise_static_inputs(shapes), *masking, fold_with_onnxslim(), normalise_header()),
-        parity_feeds=tuple(_first_window(u, window.frames) for u in (utterances[2], utterances[-1])),
+        parity_feeds=(_first_window(spoken[2], window.frames),),
         equalities=(_cut_equality(decode, spoken[2]), _host_equality(speaker, channels)),
         decode=WindowedDecode(
             latent_input=LATENT,
@@ -168,7 +168,7 @@ def _host_equality(speaker: Speaker, channels: int) -> Equality:
     ids = phoneme_ids(speaker.voice, WORD)
     noise, length, width = speaker.voice.config.scales
     reference = speak(speaker, ids, (0.0, length, 0.0))
-    measured = host_frames(speaker, ids, (noise, length, width), channels)
+    measured = host_half_run(speaker, ids, (noise, length, width), channels)
     return Equality(
         gate="host.latent",
         reference={LATENT: reference.latent, MASK: reference.mask},

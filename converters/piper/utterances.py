@@ -23,11 +23,12 @@ AUDIO = "audio"
 """Name of the decoder's output: samples in -1..1, float32."""
 
 WORD = "həlˈoʊ"
-SENTENCE = "ðə bˈɜːtʃ kənˈuː slˈɪd ɔn ðə smˈuːð plˈæŋks, ɡlˈuː ðə ʃˈiːt tə ðə dˈɑːɹk blˈuː bˈækɡɹaʊnd."
-"""The first two Harvard sentences (IEEE 1969), in espeak-ng's en-us phonemes, as Piper's phonemiser writes them."""
+SENTENCE = "ðə bˈɜːtʃ kənˈuː slˈɪd ɔn ðə smˈuːð plˈæŋks, ɡlˈuː ðə ʃˈiːt."
+"""The first Harvard sentence and a piece of the second (IEEE 1969), in espeak-ng's en-us phonemes as Piper writes them:
+some 250 frames, a little more than two windows."""
 
-NOISE_FRAMES = (150, 300)
-"""Lengths of the white-noise latents on which the facts measured the context (family-facts, Piper decoder)."""
+NOISE_FRAMES = 300
+"""Length of the white-noise latent on which the context was measured (family-facts, Piper decoder)."""
 
 SEED = 20240607
 NOISE_STEPS = 16384
@@ -93,7 +94,7 @@ def open_speaker(voice: Voice, host: Session, open_session: OpenSession) -> Spea
     return Speaker(voice, open_session(model), host)
 
 
-def host_frames(speaker: Speaker, ids: list[int], scales: Scales, channels: int) -> Spoken:
+def host_half_run(speaker: Speaker, ids: list[int], scales: Scales, channels: int) -> Spoken:
     """The host half on `ids` with zero noise; no samples."""
     noises: dict[str, Array] = {
         NOISE_DURATION: np.zeros((1, 2, len(ids)), np.float32),
@@ -134,23 +135,19 @@ def encoder_utterances(speaker: Speaker, window: int) -> list[Utterance]:
     ]
 
 
-def noise_utterances(decode: Session, channels: int, window: int) -> list[Utterance]:
-    """White noise at the seam: one window, and the facts' lengths (a window and a half at least).
+def noise_utterance(decode: Session, channels: int, window: int) -> Utterance:
+    """White noise at the seam: the facts' length, or two windows where that is longer.
 
     Args:
         decode: the unpatched cut, of any length (`decoder_cut`).
         channels: width of the latent.
         window: frames of the compiled window.
     """
-    lengths = {"one_window": window} | {f"{n}_frames": n for n in (max(n, window * 3 // 2) for n in NOISE_FRAMES)}
-    rng = np.random.default_rng(SEED)
-    made = []
-    for name, frames in lengths.items():
-        latent = rng.standard_normal((1, channels, frames)).astype(np.float32)
-        mask = np.ones((1, 1, frames), np.float32)
-        samples = np.asarray(decode({LATENT: latent, MASK: mask})[AUDIO], np.float32).reshape(-1)
-        made.append(Utterance(f"noise_{name}", latent, mask, samples))
-    return made
+    frames = max(NOISE_FRAMES, 2 * window)
+    latent = np.random.default_rng(SEED).standard_normal((1, channels, frames)).astype(np.float32)
+    mask = np.ones((1, 1, frames), np.float32)
+    samples = np.asarray(decode({LATENT: latent, MASK: mask})[AUDIO], np.float32).reshape(-1)
+    return Utterance(f"noise_{frames}_frames", latent, mask, samples)
 
 
 def decoder_cut(voice: Voice) -> ir.Model:
@@ -166,16 +163,18 @@ def decoder_cut(voice: Voice) -> ir.Model:
 def _scaled_to(speaker: Speaker, ids: list[int], frames: int, channels: int) -> Scales:
     """The scales at which `ids` take `frames` frames, or as few more as can be; durations without noise.
 
-    Durations are rounded up a phoneme, so the length grows with the length scale, in steps.
+    Durations are rounded up a phoneme, so the length grows with the length scale, in steps: from a guess in proportion,
+    the scale is narrowed down between one that is too short and one that is long enough.
     """
-    noise = speaker.voice.config.scales[0]
+    noise, guess = speaker.voice.config.scales[:2]
     low, high = _LENGTH_SCALES
     for _ in range(_LENGTH_SCALE_STEPS):
-        middle = (low * high) ** 0.5
-        got = host_frames(speaker, ids, (noise, middle, 0.0), channels).mask.shape[-1]
+        got = host_half_run(speaker, ids, (noise, guess, 0.0), channels).mask.shape[-1]
         if got == frames:
-            return (noise, middle, 0.0)
-        low, high = (middle, high) if got < frames else (low, middle)
+            return (noise, guess, 0.0)
+        low, high = (guess, high) if got < frames else (low, guess)
+        guess *= frames / got
+        guess = guess if low < guess < high else (low * high) ** 0.5
     return (noise, high, 0.0)
 
 
