@@ -39,6 +39,7 @@ class Table:
         columns: one heading a cell.
         rows: the rows.
         right: indices of the columns that hold numbers.
+        wraps: index of the column that gives way where the terminal is too narrow for all.
         prose: whether the last column holds sentences, and where they go on a terminal that is too narrow for them
             beside the others: under the row ("below"), or nowhere ("wide").
     """
@@ -47,6 +48,7 @@ class Table:
     columns: tuple[str, ...]
     rows: tuple[Row, ...]
     right: frozenset[int] = frozenset()
+    wraps: int = 0
     prose: Literal["none", "below", "wide"] = "none"
 
 
@@ -145,24 +147,39 @@ def _rich(block: Block, console: Console) -> RenderableType:
         for label, text in block.pairs:
             grid.add_row(Text(label, "bold"), Text(shown(text)))
         return grid
-    return _rich_table(block, wide=console.width >= _WIDE_COLUMNS)
+    return _rich_table(block, console.width)
 
 
-def _rich_table(block: Table, *, wide: bool) -> RenderableType:
+def _rich_table(block: Table, width: int) -> RenderableType:
     from rich import box
     from rich.table import Table as Grid
     from rich.text import Text
 
-    columns = block.columns if wide or block.prose == "none" else block.columns[:-1]
-    grid = Grid(title=block.title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
+    narrow = width < _WIDE_COLUMNS and block.prose != "none"
+    columns = block.columns[:-1] if narrow else block.columns
+    below = narrow and block.prose == "below"
+    wraps = block.wraps if narrow or block.prose == "none" else len(columns) - 1
+    room = width - sum(_column_width(block, index) + 2 for index in range(len(columns)) if index != wraps)
+    grid = Grid(title=block.title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, show_edge=False)
+    grid.padding = (0, 1, 0, 0)
     for index, heading in enumerate(columns):
-        # What is never broken: the first column (a status or a name) and numbers.
-        fixed = index == 0 or index in block.right
-        grid.add_column(heading, justify="right" if index in block.right else "left", overflow="fold", no_wrap=fixed)
+        justify: Literal["left", "right"] = "right" if index in block.right else "left"
+        grid.add_column(heading, justify=justify, overflow="fold", no_wrap=index != wraps)
     for row in block.rows:
         cells = [Text(shown(cell)) for cell in row.cells[: len(columns)]]
+        cells[wraps] = Text(_broken(cells[wraps].plain, room))
         cells[0].stylize(_STYLES[row.tone])
-        if len(columns) < len(row.cells) and block.prose == "below":
+        if below:
             cells[0].append(f"\n{shown(row.cells[-1])}", "dim")
         grid.add_row(*cells)
     return grid
+
+
+def _column_width(block: Table, index: int) -> int:
+    return max(len(block.columns[index]), *(len(shown(row.cells[index])) for row in block.rows), 0)
+
+
+def _broken(name: str, room: int) -> str:
+    """A dotted name that is too long for `room`, broken after a dot where that helps; any other text as it is."""
+    at = name.rfind(".", 0, room) + 1
+    return name if len(name) <= room or " " in name or not at else f"{name[:at]}\n{_broken(name[at:], room)}"

@@ -116,7 +116,7 @@ def _annotation(option: Option) -> Any:
     kind: Any = list[option.kind] if option.many else option.kind  # type: ignore[name-defined]
     if not option.required and not option.many and option.default is None:
         kind = kind | None
-    metavar = None if option.kind is bool else option.variable
+    metavar = "" if option.kind is bool else option.variable
     return Annotated[
         kind, typer.Option(option.flag, help=option.help, metavar=metavar, show_default=bool(option.default))
     ]

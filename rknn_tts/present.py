@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from pathlib import PurePath
 
 from contracts.contract import Source, Window
 from contracts.manifest import CpuLayer, LogSummary, Manifest, RegtaskCount
@@ -17,7 +16,14 @@ MODELLED = "modelled, not measured on a board"
 
 _TONES: dict[Status, Tone] = {Status.PASSED: "good", Status.FAILED: "bad", Status.UNPROVEN: "warn"}
 
-_FILE_LABELS = {".rknn": "engine", ".json": "manifest", ".onnx": "onnx"}
+_FILE_LABELS = (
+    ("-host.onnx", "host half"),
+    (".onnx", "onnx"),
+    (".rknn", "engine"),
+    (".layers.json", "layer table"),
+    (".json", "manifest"),
+)
+"""What a file is, by how its name ends (design, Names); the first that fits."""
 
 _NAMES_SHOWN = 4
 """CPU layers named in a line of the summary; all of them are in the manifest."""
@@ -76,7 +82,7 @@ def finding_blocks(report: Report) -> list[Block]:
     tones: dict[str, Tone] = {"ok": "good", "warning": "warn", "problem": "bad"}
     findings = report.extra["findings"]
     rows = tuple(Row((finding.status, finding.name, finding.found), tones[finding.status]) for finding in findings)
-    blocks: list[Block] = [Table("Findings", ("status", "what", "found"), rows)]
+    blocks: list[Block] = [Table("Findings", ("status", "what", "found"), rows, wraps=2)]
     blocks += [Notice(finding.name, finding.remedy, tones[finding.status]) for finding in findings if finding.remedy]
     return blocks
 
@@ -102,13 +108,15 @@ def verdict_table(verdicts: Iterable[Verdict]) -> Table:
         for verdict in verdicts
     )
     columns = ("status", "gate", "measured", "threshold", "unit", "detail")
-    return Table("Verdicts", columns, rows, right=frozenset({2, 3}), prose="wide")
+    return Table("Verdicts", columns, rows, right=frozenset({2, 3}), wraps=1, prose="wide")
 
 
 def measurement_table(measurements: Iterable[Measurement]) -> Table:
     """Figures that decide nothing, each with the reason."""
     rows = tuple(Row((m.name, number(m.measured), m.unit, m.reason)) for m in measurements)
-    return Table("Measured, deciding nothing", ("figure", "measured", "unit", "reason"), rows, frozenset({1}), "below")
+    return Table(
+        "Measured, deciding nothing", ("figure", "measured", "unit", "reason"), rows, frozenset({1}), prose="below"
+    )
 
 
 def unproven_notices(verdicts: Iterable[Verdict]) -> list[Block]:
@@ -189,6 +197,4 @@ def _time(modelled_ms: float, window: Window | None) -> str:
 
 
 def _file_label(file: str) -> str:
-    if file.endswith("-host.onnx"):
-        return "host half"
-    return _FILE_LABELS.get(PurePath(file).suffix, "file")
+    return next((label for ending, label in _FILE_LABELS if file.endswith(ending)), "file")

@@ -92,7 +92,7 @@ def _tensors(inspection: Inspection) -> Iterable[Block]:
     if found := manifest or onnx:
         rows = [Row(("input", t.name, _shape(t.shape), t.dtype)) for t in found.inputs]
         rows += [Row(("output", t.name, _shape(t.shape), t.dtype)) for t in found.outputs]
-        yield Table("Tensors", ("role", "name", "shape", "dtype"), tuple(rows))
+        yield Table("Tensors", ("role", "name", "shape", "dtype"), tuple(rows), wraps=1)
     elif engine and engine.tensors:
         named = tuple(Row((tensor.name, _shape(tensor.shape))) for tensor in engine.tensors)
         yield Table("Tensors", ("name", "shape"), named)
@@ -114,7 +114,7 @@ def _proof(
 
 def _cost_table(cost: Sequence[CostRow]) -> Table:
     rows = tuple(
-        Row((row.name, str(row.layers), number(row.cycles / 1e6), size(row.rw_kb), number(row.modelled_ms)))
+        Row((row.name, str(row.layers), f"{row.cycles / 1e6:.2f}", size(row.rw_kb), f"{row.modelled_ms:.2f}"))
         for row in cost
     )
     columns = ("operator", "layers", "megacycles", "traffic", "ms")

