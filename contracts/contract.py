@@ -188,8 +188,7 @@ def short_contract(contract: Contract, target: str, toolkit: str) -> str:
         "source": contract.source.sha256[:16],
         "in": tensors(contract.inputs),
         "out": tensors(contract.outputs),
-        "window": window
-        and [window.frames, window.emitted, window.left, window.right, window.hop, window.sample_rate],
+        "window": window and [window.frames, window.emitted, window.left, window.right, window.hop, window.sample_rate],
         "cache": contract.cache and contract.cache.numel,
     }
     text = json.dumps(data, separators=(",", ":"))

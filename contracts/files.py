@@ -19,6 +19,11 @@ def sha256_of(path: Path) -> str:
     return digest.hexdigest()
 
 
+def sha256_of_bytes(data: bytes) -> str:
+    """SHA-256 of `data`, as hex digits."""
+    return hashlib.sha256(data).hexdigest()
+
+
 def write_whole(path: Path, data: bytes) -> None:
     """Write `data` to `path` so that it appears whole or not at all, and survives a crash once this returns.
 

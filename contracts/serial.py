@@ -53,7 +53,7 @@ def from_json(kind: type[T], data: object, where: str = "") -> T:
 
 
 def _read(kind: Any, data: object, where: str) -> object:
-    if kind == Json:
+    if _is_json(kind):
         return data
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin in (types.UnionType, typing.Union):
@@ -104,6 +104,12 @@ def _read_dataclass(kind: type, data: dict[str, object], where: str) -> object:
         elif field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING:
             raise ValueError(f"{where}: the key {field.name!r} is missing")
     return kind(**values)
+
+
+def _is_json(kind: Any) -> bool:
+    """Whether `kind` is `Json`, whose recursive alias `get_type_hints` unfolds by one step on Python 3.11 and newer."""
+    kinds = {typing.get_origin(item) or item for item in typing.get_args(kind)}
+    return kinds == {types.NoneType, bool, int, float, str, list, dict}
 
 
 def _name(kind: Any) -> str:

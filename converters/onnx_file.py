@@ -33,25 +33,27 @@ def read_onnx(path: Path) -> ir.Model:
         raise UserInput(f"{path}: is not an ONNX model, or is cut off: {_first_line(error)}.") from error
     if model.graph.num_nodes() == 0 and not model.graph.inputs and not model.graph.outputs:
         raise UserInput(f"{path}: is not an ONNX model, or is cut off: it holds no graph.")
+    if "" not in model.opset_imports:
+        raise UserInput(f"{path}: is not an ONNX model, or is cut off: it states no opset.")
     for tensor in _external_tensors(model):
         _check_external(path, tensor)
     return model
 
 
 def _external_tensors(model: ir.Model) -> list[ir.ExternalTensor]:
-    tensors: list[ir.ExternalTensor] = []
-    for graph in model.graphs():
-        held = [value.const_value for value in graph.initializers.values()]
-        held += [a.value for node in graph for a in node.attributes.values() if a.type == ir.AttributeType.TENSOR]
-        tensors.extend(tensor for tensor in held if isinstance(tensor, ir.ExternalTensor))
-    return tensors
+    held: list[object] = [value.const_value for graph in model.graphs() for value in graph.initializers.values()]
+    bodies = [*model.graphs(), *model.functions.values()]
+    for node in (node for body in bodies for node in body.all_nodes()):
+        for attribute in node.attributes.values():
+            held += attribute.as_tensors() if attribute.type == ir.AttributeType.TENSORS else [attribute.value]
+    return [tensor for tensor in held if isinstance(tensor, ir.ExternalTensor)]
 
 
 def _check_external(path: Path, tensor: ir.ExternalTensor) -> None:
-    folder = path.resolve().parent
-    location = Path(str(tensor.location))
-    target = (folder / location).resolve()
-    if location.is_absolute() or not target.is_relative_to(folder):
+    # Beside the name we were given, as every reader looks for it, though that may be a link to a model elsewhere.
+    folder, location = path.parent, Path(str(tensor.location))
+    target = folder / location
+    if location.is_absolute() or not target.resolve().is_relative_to(folder.resolve()):
         raise Refusal(
             f"{path}: the tensor {tensor.name} keeps its data in {location}, outside the model's folder; "
             "external data is read only from inside it. Move the data there and save the model again."
@@ -61,7 +63,13 @@ def _check_external(path: Path, tensor: ir.ExternalTensor) -> None:
             f"{path}: the external data file {location} of the tensor {tensor.name} is missing; "
             "put it beside the model."
         )
-    needed = (tensor.offset or 0) + (tensor.length if tensor.length is not None else tensor.nbytes)
+    length = tensor.nbytes if tensor.length is None else tensor.length
+    if length < tensor.nbytes:
+        raise Refusal(
+            f"{path}: the tensor {tensor.name} of {tensor.nbytes} bytes states a length of {length} bytes in the external "
+            f"data file {location}."
+        )
+    needed = (tensor.offset or 0) + length
     if target.stat().st_size < needed:
         raise Refusal(
             f"{path}: the external data file {location} is cut off: the tensor {tensor.name} needs {needed} bytes "

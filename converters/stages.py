@@ -120,6 +120,19 @@ class Equality:
 
 
 @dataclass(frozen=True)
+class Evidence:
+    """What the fp32 gates compare an export with.
+
+    Attributes:
+        equalities: comparisons of the cut and of the host half with the unpatched original.
+        decode: the window gates' material.
+    """
+
+    equalities: tuple[Equality, ...]
+    decode: WindowedDecode
+
+
+@dataclass(frozen=True)
 class StageExport:
     """A checkpoint opened at a stage's seam.
 
@@ -128,25 +141,22 @@ class StageExport:
         contract: family, stage, source, tensors, window, thresholds; what the gates prove is added by the pipeline.
         model: the original cut at the seam, before any pass.
         passes: what surgery does to it, in order.
-        parity_feeds: feeds of the compiled shape on which each pass is compared.
-        equalities: comparisons of the cut and of the host half with the unpatched original.
-        decode: the window gates' material.
-        simulator_feeds: real inputs for the simulator.
-        host: the host half, and its file name; None where there is none.
+        feeds: real inputs of the compiled shape, for the simulator and for the parity of each pass.
+        host: the host half; None where there is none.
+        host_file: its file name.
         notes: sentences for the user.
+        evidence: runs the original for the gates; takes seconds, so it is called when its result is owed.
     """
 
     stem: str
     contract: Contract
     model: ir.Model
     passes: tuple[Pass, ...]
-    parity_feeds: tuple[Mapping[str, Array], ...]
-    equalities: tuple[Equality, ...]
-    decode: WindowedDecode
-    simulator_feeds: tuple[Mapping[str, Array], ...]
+    feeds: tuple[Mapping[str, Array], ...]
     host: ir.Model | None
     host_file: str
     notes: tuple[str, ...]
+    evidence: Callable[[], Evidence]
 
 
 @dataclass(frozen=True)

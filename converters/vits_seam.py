@@ -57,7 +57,7 @@ def find_vits_seam(model: ir.Model, where: str) -> VitsSeam:
         raise _no_voice(where, "no transposed convolution (a VITS decoder's upsampling) lies behind the latent")
     free = _read_from_outside(behind_in_order, latent, varying_values(model.graph))
     mask = _mask(free, where)
-    speaker = _speaker(free, mask, where)
+    speaker = _speaker(model.graph, free, mask, where)
     try:
         hop = level_of_ratio(behind_in_order, [latent, mask])[output]
     except (ValueError, KeyError) as error:
@@ -116,14 +116,31 @@ def _mask(free: dict[ir.Value, list[ir.Node]], where: str) -> ir.Value:
     return best[0][0]
 
 
-def _speaker(free: dict[ir.Value, list[ir.Node]], mask: ir.Value, where: str) -> ir.Value | None:
+def _speaker(graph: ir.Graph, free: dict[ir.Value, list[ir.Node]], mask: ir.Value, where: str) -> ir.Value | None:
+    """The value that everything else comes from which is read behind the latent; it depends on one input alone."""
     others = [value for value in free if value is not mask]
     if not others:
         return None
-    if len(others) == 1 and all(node.op_type == "Conv" for node in free[others[0]]):
-        return others[0]
-    names = ", ".join(_name(value) for value in others[:5])
-    raise _no_voice(where, f"the decoder half reads more than a latent, a mask and a speaker embedding: {names}")
+    varying = varying_values(graph)
+    behind_inputs = [
+        value for value in graph.inputs if value in varying and descendants(graph, [value]) & _makers(others)
+    ]
+    if len(behind_inputs) != 1:
+        names = ", ".join(_name(value) for value in others[:5])
+        raise _no_voice(where, f"the decoder half reads more than a latent, a mask and a speaker embedding: {names}")
+    position = {node: number for number, node in enumerate(graph)}
+    sources = set(others)
+    while len(sources) > 1:
+        latest = max(sources, key=lambda v: -1 if (node := v.producer()) is None else position[node])
+        node = latest.producer()
+        assert node is not None  # two sources cannot both be the one input
+        sources.remove(latest)
+        sources.update(value for value in node_dependencies(node) if value in varying)
+    return sources.pop()
+
+
+def _makers(values: list[ir.Value]) -> set[ir.Node]:
+    return {node for value in values if (node := value.producer()) is not None}
 
 
 def _no_voice(where: str, reason: str) -> Refusal:

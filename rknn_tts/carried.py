@@ -12,10 +12,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import onnx
 import onnx_ir as ir
 from numpy.typing import NDArray
 
-from contracts.contract import Contract, contract_from_metadata, contract_to_metadata
+from contracts.contract import METADATA_KEY, Contract, contract_from_metadata, contract_to_metadata
 from contracts.errors import UserInput
 
 FEEDS_KEY = "rknn-tts/feeds/1"
@@ -27,10 +28,20 @@ FEEDS_LIMIT_BYTES = 1 << 30
 Feed = Mapping[str, NDArray[Any]]
 
 
-def carry(model: ir.Model, contract: Contract, feeds: Sequence[Feed]) -> None:
-    """Write `contract` and `feeds` into `model`."""
-    model.metadata_props.update(contract_to_metadata(contract))
-    model.metadata_props[FEEDS_KEY] = _pack(feeds)
+def carry(graph: bytes, contract: Contract, feeds: Sequence[Feed]) -> bytes:
+    """The serialised ONNX `graph` with `contract` and `feeds` inside."""
+    model = onnx.load_model_from_string(graph)
+    onnx.helper.set_model_props(model, {**contract_to_metadata(contract), FEEDS_KEY: _pack(feeds)})
+    return bytes(model.SerializeToString(deterministic=True))
+
+
+def without_carried(graph: bytes) -> bytes:
+    """The serialised ONNX `graph` without what `carry` put in: what the toolkit is given, and builds are found by."""
+    model = onnx.load_model_from_string(graph)
+    kept = [entry for entry in model.metadata_props if entry.key not in (METADATA_KEY, FEEDS_KEY)]
+    del model.metadata_props[:]
+    model.metadata_props.extend(kept)
+    return bytes(model.SerializeToString(deterministic=True))
 
 
 def carried_contract(model: ir.Model, where: str) -> Contract | None:
@@ -59,18 +70,32 @@ def carried_feeds(model: ir.Model, where: str) -> tuple[dict[str, NDArray[Any]],
         data = unzip.decompress(base64.b64decode(text, validate=True), FEEDS_LIMIT_BYTES)
         if unzip.unconsumed_tail:
             raise ValueError(f"more than {FEEDS_LIMIT_BYTES} bytes")
-        with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
-            found: dict[int, dict[str, NDArray[Any]]] = {}
-            for key in arrays.files:
-                window, name = key.split("/", 1)
-                found.setdefault(int(window), {})[name] = arrays[key]
+        return feeds_from_npz(data)
     except (ValueError, OSError, zlib.error, EOFError, KeyError) as error:
         raise UserInput(f"{where}: carries damaged feeds ({error}); export it again.") from error
+
+
+def feeds_to_npz(feeds: Sequence[Feed]) -> bytes:
+    """Feeds as an npz whose arrays are named `WINDOW/INPUT`."""
+    buffer = io.BytesIO()
+    arrays: dict[str, Any] = {f"{i}/{name}": array for i, feed in enumerate(feeds) for name, array in feed.items()}
+    np.savez(buffer, **arrays)
+    return buffer.getvalue()
+
+
+def feeds_from_npz(data: bytes) -> tuple[dict[str, NDArray[Any]], ...]:
+    """The feeds that `feeds_to_npz` wrote.
+
+    Raises:
+        ValueError, OSError, KeyError: `data` is something else.
+    """
+    found: dict[int, dict[str, NDArray[Any]]] = {}
+    with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
+        for key in arrays.files:
+            window, name = key.split("/", 1)
+            found.setdefault(int(window), {})[name] = arrays[key]
     return tuple(found[window] for window in sorted(found))
 
 
 def _pack(feeds: Sequence[Feed]) -> str:
-    buffer = io.BytesIO()
-    arrays: dict[str, Any] = {f"{i}/{name}": array for i, feed in enumerate(feeds) for name, array in feed.items()}
-    np.savez(buffer, **arrays)
-    return base64.b64encode(zlib.compress(buffer.getvalue())).decode()
+    return base64.b64encode(zlib.compress(feeds_to_npz(feeds))).decode()

@@ -1,27 +1,32 @@
-"""A checkpoint to its NPU-ready ONNX: finds stage and checkpoint, and runs the export step where it is not at hand."""
+"""A checkpoint to its NPU-ready graph: finds stage and checkpoint, and runs the export where it is not at hand."""
 
 from __future__ import annotations
 
 import dataclasses
 import glob
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
-from contracts.contract import Contract, Source
+import onnx_ir as ir
+
+from contracts.contract import Contract, HostHalf, Source
 from contracts.errors import UserInput
 from contracts.files import sha256_of
 from contracts.serial import from_json, to_json
 from converters.registry import STAGES
-from converters.stages import Checkpoint, Stage, StageOptions, find_stage
-from rknn_tts.failing import stop_if_failed
+from converters.stages import Checkpoint, Session, Stage, StageExport, StageOptions, find_stage
+from rknn_tts.carried import feeds_to_npz
+from rknn_tts.export_step import Proof, finished_contract, prove, rewrite
 from rknn_tts.packaged import fetch_packaged
-from rknn_tts.places import export_failed_place
 from rknn_tts.progress import Say
 from rknn_tts.request import Request
 from rknn_tts.steps import CHECKPOINTS_FOLDER, Steps, cache_folder
+from surgery.declaration import Rewritten
 
-MODEL_FILE, HOST_FILE, INFO_FILE = "model.onnx", "host.onnx", "export.json"
+MODEL_FILE, HOST_FILE, FEEDS_FILE, INFO_FILE = "model.onnx", "host.onnx", "feeds.npz", "export.json"
 
 
 @dataclass(frozen=True)
@@ -33,42 +38,99 @@ class ExportInfo:
     notes: tuple[str, ...]
 
 
-def convert_checkpoint(request: Request, steps: Steps, say: Say) -> tuple[Path, ExportInfo]:
-    """The cached export step of what `request` asks for: its folder (`MODEL_FILE`, `HOST_FILE`) and what it says.
+@dataclass(frozen=True)
+class Exported:
+    """The result of the step `export`: a folder with the bare graph, the host half and the feeds, and what it says."""
+
+    folder: Path
+    info: ExportInfo
+
+
+@dataclass(frozen=True)
+class Conversion:
+    """One checkpoint on its way through one stage. It is opened and rewritten when somebody needs it, and once."""
+
+    stage: Stage
+    checkpoint: Checkpoint
+    options: StageOptions
+    say: Say
+
+    @cached_property
+    def opened(self) -> StageExport:
+        """The checkpoint, opened at the stage's seam."""
+        self.say.step(f"opening {self.checkpoint.path.name}")
+        return self.stage.open(self.checkpoint, self.options, _open_session)
+
+    @cached_property
+    def rewritten(self) -> Sequence[Rewritten]:
+        """What each of the stage's passes returned."""
+        opened = self.opened
+        self.say.step("rewriting the graph for the NPU")
+        return rewrite(opened.model, opened.passes)
+
+    @cached_property
+    def parts(self) -> dict[str, str]:
+        """What the export depends on, code aside."""
+        source = self.checkpoint.source
+        return {
+            "stage": f"{self.stage.family} {self.stage.name}",
+            "checkpoint": source.sha256,
+            "companions": _companion_digest(self.checkpoint.path),
+            "source": f"{source.kind} {source.name}",
+            "options": json.dumps(to_json(self.options)),
+        }
+
+
+def open_conversion(request: Request, say: Say) -> Conversion:
+    """The conversion that `request` asks for; a default checkpoint is fetched.
 
     Raises:
-        UserInput, Refusal: the request or the checkpoint is not one of the stage.
-        GateFailure: a gate on the exported graph failed.
+        UserInput: no such family, stage or file, or an option that the stage does not have.
     """
     stage = _stage(request)
-    checkpoint = _checkpoint(request, stage, say)
-    options = _options(request, stage)
+    return Conversion(stage, _checkpoint(request, stage, say), _options(request, stage), say)
+
+
+def export_graph(conversion: Conversion, steps: Steps) -> Exported:
+    """The cached step `export`: the graph, its host half and feeds; nothing is proven yet.
+
+    Raises:
+        UserInput, Refusal: the checkpoint is not one of the stage.
+    """
 
     def work(folder: Path) -> None:
-        import onnx_ir as ir
-
-        from rknn_tts.carried import carried_contract
-        from rknn_tts.export_step import export_stage
-
-        done = export_stage(stage, checkpoint, options, say)
-        contract = carried_contract(done.model, done.stem)
-        assert contract is not None
-        stop_if_failed(done.verdicts, export_failed_place(contract, done.stem), None, f"{done.stem} was not exported")
-        ir.save(done.model, folder / MODEL_FILE)
-        if done.host is not None:
-            (folder / HOST_FILE).write_bytes(done.host)
-        info = ExportInfo(done.stem, contract, done.notes)
+        opened, graph = conversion.opened, conversion.rewritten[-1].model
+        contract = finished_contract(opened, graph)
+        (folder / MODEL_FILE).write_bytes(ir.to_proto(graph).SerializeToString(deterministic=True))
+        (folder / FEEDS_FILE).write_bytes(feeds_to_npz(opened.feeds))
+        if opened.host is not None:
+            host = folder / HOST_FILE
+            host.write_bytes(ir.to_proto(opened.host).SerializeToString(deterministic=True))
+            contract = dataclasses.replace(contract, host=HostHalf(opened.host_file, sha256_of(host)))
+        info = ExportInfo(opened.stem, contract, opened.notes)
         (folder / INFO_FILE).write_text(json.dumps(to_json(info)), encoding="utf-8")
 
-    parts = {
-        "stage": f"{stage.family} {stage.name}",
-        "checkpoint": checkpoint.source.sha256,
-        "companions": _companion_digest(checkpoint.path),
-        "source": f"{checkpoint.source.kind} {checkpoint.source.name}",
-        "options": json.dumps(to_json(options)),
-    }
-    folder = steps.folder("export", parts, work)
-    return folder, from_json(ExportInfo, json.loads((folder / INFO_FILE).read_text(encoding="utf-8")), "export")
+    folder = steps.folder("export", conversion.parts, work)
+    return Exported(
+        folder, from_json(ExportInfo, json.loads((folder / INFO_FILE).read_text(encoding="utf-8")), "export")
+    )
+
+
+def prove_export(conversion: Conversion, steps: Steps) -> Proof:
+    """The cached step `prove`: every fp32 gate on the exported graph."""
+
+    def work() -> Proof:
+        opened, rewritten = conversion.opened, conversion.rewritten
+        conversion.say.step("comparing with the full-length decode")
+        return prove(opened, rewritten, _open_session)
+
+    return steps.value("prove", Proof, conversion.parts, work)
+
+
+def _open_session(model: ir.Model) -> Session:
+    from gates.session import Session as OrtSession
+
+    return OrtSession(model).run
 
 
 def _stage(request: Request) -> Stage:

@@ -1,121 +1,106 @@
-"""The export step: a checkpoint to its NPU-ready ONNX, with every figure the fp32 gates can give.
+"""The export of a checkpoint: the rewritten graph, and the proof of it.
 
-The passes run in the stage's order; each with hits is compared with the graph before it. The finished graph is then walked
-over whole utterances, against the full-length decode of the unpatched original.
+`rewrite` runs the stage's passes in order. `prove` then compares each graph with the one before it, and walks the last
+over whole utterances, against the full-length decode of the unpatched original. The two are apart so that the toolkit
+can compile while the gates run.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import onnx_ir as ir
 
-from contracts.contract import HostHalf, PassRecord
+from contracts.contract import Contract, PassRecord, TensorSpec, Window
 from contracts.verdicts import Measurement, Verdict, failure
-from converters.stages import Checkpoint, FloatArray, OpenSession, Session, Stage, StageExport, StageOptions
-from gates.session import Session as OrtSession
+from converters.stages import FloatArray, OpenSession, Session, StageExport, WindowedDecode
 from gates.snr import compare, compare_outputs, verdict_of, worst
 from gates.windows import Thresholds, window_gates
-from rknn_tts.carried import Feed, carry
-from rknn_tts.progress import Say
-from surgery.declaration import EXACT_PARITY_DB, Bounded, Exact, Pass, check_order
+from rknn_tts.carried import Feed
+from surgery.declaration import EXACT_PARITY_DB, Bounded, Exact, Pass, Rewritten, check_order
 
 
 @dataclass(frozen=True)
-class Exported:
-    """The result of the step.
+class Proof:
+    """What the fp32 gates concluded of an export: pass by pass, and over whole utterances."""
 
-    Attributes:
-        stem: file stem.
-        model: the NPU-ready graph, its contract and feeds inside.
-        host: the host half, serialised; None where there is none.
-        host_file: its file name.
-        verdicts: of the fp32 gates.
-        measurements: figures that decide nothing.
-        notes: sentences for the user.
-    """
-
-    stem: str
-    model: ir.Model
-    host: bytes | None
-    host_file: str
+    passes: tuple[PassRecord, ...]
     verdicts: tuple[Verdict, ...]
     measurements: tuple[Measurement, ...]
-    notes: tuple[str, ...]
 
 
-def export_stage(stage: Stage, checkpoint: Checkpoint, options: StageOptions, say: Say) -> Exported:
-    """Open `checkpoint` at `stage`'s seam, run the passes, and prove the result.
-
-    Raises:
-        UserInput, Refusal: the checkpoint is not one of this stage.
-    """
-    say.step(f"opening {checkpoint.path.name}")
-    export = stage.open(checkpoint, options, _open)
-    say.step("rewriting the graph for the NPU")
-    model, records, verdicts = run_passes(export.model, export.passes, export.parity_feeds, _open)
-    say.step("comparing with the full-length decode")
-    for item in export.equalities:
-        verdicts.append(compare(item.gate, item.reference, item.measured, item.minimum_db, item.detail))
-    window_verdicts, measurements = _walk(export, _open(model))
-    verdicts += window_verdicts
-    host = ir.to_proto(export.host).SerializeToString(deterministic=True) if export.host is not None else None
-    contract = dataclasses.replace(
-        export.contract,
-        passes=tuple(records),
-        verdicts=tuple(verdicts),
-        measurements=tuple(measurements),
-        host=HostHalf(export.host_file, hashlib.sha256(host).hexdigest()) if host is not None else None,
-    )
-    carry(model, contract, export.simulator_feeds)
-    return Exported(export.stem, model, host, export.host_file, tuple(verdicts), tuple(measurements), export.notes)
-
-
-def run_passes(
-    model: ir.Model, passes: Sequence[Pass], feeds: Sequence[Feed], open_session: OpenSession
-) -> tuple[ir.Model, list[PassRecord], list[Verdict]]:
-    """Run `passes` in order, each compared with the graph before it on `feeds`.
-
-    Returns:
-        The last graph, what each pass did, and a verdict for each pass (`pass.NAME`); a place that a pass refused
-        although the stage asked for it fails.
+def rewrite(model: ir.Model, passes: Sequence[Pass]) -> list[Rewritten]:
+    """Run `passes` on `model` in order; what each returned.
 
     Raises:
         ValueError: the order of the passes breaks a declared constraint.
     """
     check_order(passes)
-    before = [open_session(model)(feed) for feed in feeds]
-    records, verdicts = [], []
+    done = []
     for bound in passes:
-        rewritten = bound.rewrite(model)
-        model, exactness = rewritten.model, bound.declaration.exactness
-        session = open_session(model)
-        after = [session(feed) for feed in feeds]
+        done.append(bound.rewrite(model))
+        model = done[-1].model
+    return done
+
+
+def finished_contract(export: StageExport, graph: ir.Model) -> Contract:
+    """The stage's contract with the output shapes of the finished `graph`."""
+    shapes = {value.name: value.shape for value in graph.graph.outputs}
+    outputs = []
+    for spec in export.contract.outputs:
+        shape = shapes[spec.name]
+        sizes = tuple(int(size) for size in shape if isinstance(size, int)) if shape is not None else ()
+        outputs.append(TensorSpec(spec.name, sizes, spec.dtype))
+    return dataclasses.replace(export.contract, outputs=tuple(outputs))
+
+
+def prove(export: StageExport, rewritten: Sequence[Rewritten], open_session: OpenSession) -> Proof:
+    """Every fp32 gate on the finished graph; `rewritten` is what the stage's passes returned."""
+    sessions = [open_session(model) for model in (export.model, *(result.model for result in rewritten))]
+    records, verdicts = judge_passes(export.passes, rewritten, sessions, export.feeds)
+    evidence = export.evidence()
+    for item in evidence.equalities:
+        verdicts.append(compare(item.gate, item.reference, item.measured, item.minimum_db, item.detail))
+    walked, measurements = _walk(export.contract.window, evidence.decode, sessions[-1])
+    return Proof(tuple(records), (*verdicts, *walked), tuple(measurements))
+
+
+def judge_passes(
+    passes: Sequence[Pass], rewritten: Sequence[Rewritten], sessions: Sequence[Session], feeds: Sequence[Feed]
+) -> tuple[list[PassRecord], list[Verdict]]:
+    """Each pass against the graph before it.
+
+    Args:
+        passes: the passes.
+        rewritten: what each returned.
+        sessions: the graph before the first pass, and the graph after each.
+        feeds: real inputs.
+
+    Returns:
+        What each pass did, and a verdict for each (`pass.NAME`); a place that a pass refused although the stage asked
+        for it fails.
+    """
+    outputs = [[session(feed) for feed in feeds] for session in sessions]
+    records, verdicts = [], []
+    for bound, result, before, after in zip(passes, rewritten, outputs, outputs[1:], strict=False):
+        gate, exactness = f"pass.{bound.name}", bound.declaration.exactness
         comparison = worst(compare_outputs(b, a) for b, a in zip(before, after, strict=True))
         minimum_db = exactness.minimum_db if isinstance(exactness, Bounded) else EXACT_PARITY_DB
-        gate = f"pass.{bound.name}"
-        for refused in rewritten.refused:
+        for refused in result.refused:
             reason = f"{refused.node}: {refused.precondition}: {refused.limit} is needed, {refused.got}"
             verdicts.append(failure(gate, f"refused at {reason}"))
-        verdicts.append(verdict_of(gate, comparison, minimum_db, f"{rewritten.hits} hits, after against before"))
-        records.append(PassRecord(bound.name, rewritten.hits, isinstance(exactness, Exact), comparison.snr_db))
-        before = after
-    return model, records, verdicts
+        verdicts.append(verdict_of(gate, comparison, minimum_db, f"{result.hits} hits, after against before"))
+        records.append(PassRecord(bound.name, result.hits, isinstance(exactness, Exact), comparison.snr_db))
+    return records, verdicts
 
 
-def _open(model: ir.Model) -> Session:
-    return OrtSession(model).run
-
-
-def _walk(export: StageExport, run: Session) -> tuple[list[Verdict], list[Measurement]]:
+def _walk(window: Window | None, decode: WindowedDecode, run: Session) -> tuple[list[Verdict], list[Measurement]]:
     """The window gates on every utterance of the stage."""
-    decode, window = export.decode, export.contract.window
     if window is None:
-        return [failure("fp32.windows", f"the stage of {export.stem} states no window, so nothing was compared")], []
+        return [failure("fp32.windows", "the stage states no window, so nothing was compared")], []
 
     def run_window(latent: FloatArray, mask: FloatArray) -> FloatArray:
         return np.asarray(run({decode.latent_input: latent, decode.mask_input: mask})[decode.output], np.float32)

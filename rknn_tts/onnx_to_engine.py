@@ -1,17 +1,17 @@
-"""An NPU-ready ONNX to an engine: gates on the graph, the build, gates on the build, publication. Cached step by step."""
+"""An NPU-ready ONNX to an engine: gates on the graph, the build, gates on the build, publication."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from contracts.contract import Contract, short_contract
 from contracts.errors import GateFailure, UserInput
-from contracts.files import sha256_of
+from contracts.files import sha256_of, sha256_of_bytes
 from contracts.manifest import (
     EngineFile,
     Layers,
@@ -29,6 +29,9 @@ from engine.environment import CONVERTER_PYTHON, converter_python
 from logs.judge import judge_log
 from logs.lines import clean_lines
 from logs.regtask import RegtaskKey, parse_accepted
+from rknn_tts.background import Background
+from rknn_tts.carried import carry, feeds_from_npz
+from rknn_tts.export_step import Proof
 from rknn_tts.failing import keep_verdicts, stop_if_failed
 from rknn_tts.outcome import Outcome
 from rknn_tts.places import Places, engine_places, make_folder
@@ -50,23 +53,27 @@ class OnnxSource:
     """What is compiled.
 
     Attributes:
-        onnx: the graph.
+        graph: the bare graph, as the toolkit is given it.
         stem: stem of the engine's file.
-        contract: its contract.
+        contract: its contract, without a proof.
         host: the host half's file; None where there is none.
+        feeds: real inputs of the graph, as an npz (`carried.feeds_to_npz`).
+        prove: the verdicts that the graph brings along, or reaches now.
         notes: sentences for the user.
     """
 
-    onnx: Path
+    graph: Path
     stem: str
     contract: Contract
     host: Path | None
+    feeds: bytes
+    prove: Callable[[], Proof]
     notes: tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class GraphInfo:
-    """The step `graph`: the gates on the graph, and what the manifest says of it."""
+    """The step `graph`: the structural gates on the graph, and what the manifest says of it."""
 
     opset: int
     nodes: int
@@ -86,17 +93,16 @@ class BuildInfo:
     every_layer: str
 
 
-def check_graph(onnx: Path, steps: Steps, say: Say) -> GraphInfo:
-    """The cached gates on the graph `onnx` itself."""
+def check_graph(graph: Path, steps: Steps, say: Say) -> GraphInfo:
+    """The cached structural gates on `graph`: fast, so they come before anything is built."""
 
     def work() -> GraphInfo:
         from converters.onnx_file import read_onnx
-        from rknn_tts.feeds import feeds_of
-        from rknn_tts.graph_gates import judge_graph
+        from rknn_tts.graph_gates import judge_structure
 
         say.step("checking the graph")
-        model = read_onnx(onnx)
-        verdicts, measurements = judge_graph(model, feeds_of(model, onnx.name))
+        model = read_onnx(graph)
+        verdicts, measurements = judge_structure(model)
         return GraphInfo(
             opset=model.opset_imports.get("", 0),
             nodes=model.graph.num_nodes(),
@@ -104,100 +110,134 @@ def check_graph(onnx: Path, steps: Steps, say: Say) -> GraphInfo:
             measurements=tuple(measurements),
         )
 
-    return steps.value("graph", GraphInfo, {"onnx": sha256_of(onnx)}, work)
+    return steps.value("graph", GraphInfo, {"graph": sha256_of(graph)}, work)
+
+
+def prove_graph(source: OnnxSource, steps: Steps) -> Proof:
+    """The source's proof, and the fp16 range of its activations (cached)."""
+
+    def work() -> Verdict:
+        from converters.onnx_file import read_onnx
+        from gates.fp16_range import activation_range
+
+        return activation_range(read_onnx(source.graph), feeds_from_npz(source.feeds))
+
+    proof = source.prove()
+    parts = {"graph": sha256_of(source.graph), "feeds": sha256_of_bytes(source.feeds)}
+    activations = steps.value("activations", Verdict, parts, work)
+    return dataclasses.replace(proof, verdicts=(*proof.verdicts, activations))
 
 
 def convert_onnx(request: Request, target: str, source: OnnxSource, steps: Steps, say: Say) -> Outcome:
     """Compile `source` for `target`, and publish the engine if every gate lets it.
+
+    The numeric gates run while the toolkit compiles; the build ends as soon as one of them fails.
 
     Raises:
         UserInput: an option is wrong, or a place cannot be written.
         GateFailure: a gate failed; what stood at the engine's place is still there.
         ToolFailure: the toolkit broke; likewise.
     """
-    contract = source.contract
     accepted = tuple(sorted(parse_accepted(text) for text in request.accept_regtask))
-    places = engine_places(contract, source.stem, target, request.output)
+    places = engine_places(source.contract, source.stem, target, request.output)
+    python = converter_python(request.toolkit)
     make_folder(places.engine.parent)
     make_folder(places.log.parent)
-    graph = check_graph(source.onnx, steps, say)
-    proven = (*contract.verdicts, *graph.verdicts)
-    stop_if_failed(proven, places.failed, None, f"{places.engine.name} was not built")
-    build_parts, folder = _build(request, target, source, accepted, places, proven, steps, say)
-    judged = _judge(source, folder, accepted, places, build_parts, steps, say)
-    verdicts = (*proven, *judged.verdicts)
+    graph = check_graph(source.graph, steps, say)
+    stop_if_failed(graph.verdicts, places.failed, None, f"{places.engine.name} was not built")
+    gates = Background(lambda: prove_graph(source, steps))
+    build = Build(request, target, source, accepted, places, python)
+    try:
+        folder = _built(build, steps, say, lambda: _stop_early(gates, graph, places))
+    except GateFailure as error:
+        raise _with_verdicts(error, graph.verdicts, places, accepted) if not error.verdicts else error from error
+    proof = gates.result()
+    proven = (*proof.verdicts, *graph.verdicts)
+    stop_if_failed(proven, places.failed, None, f"{places.engine.name} was not written")
+    judged = _judge(build, folder, steps, say)
     if "build" in steps.reused:
         publish([(places.log, (folder / "lines.log").read_bytes())])
+    verdicts = (*proven, *judged.verdicts)
     stop_if_failed(verdicts, places.failed, places.log, f"{places.engine.name} was not written")
-    return _publish(request, target, source, places, graph, judged, folder, steps)
+    return _publish(build, graph, proof, judged, folder, steps)
 
 
-def _build(
-    request: Request,
-    target: str,
-    source: OnnxSource,
-    accepted: tuple[RegtaskKey, ...],
-    places: Places,
-    proven: tuple[Verdict, ...],
-    steps: Steps,
-    say: Say,
-) -> tuple[dict[str, str], Path]:
-    """The cached build: what it depends on, and its result folder."""
-    python = converter_python(request.toolkit)
-    parts = {
-        "onnx": sha256_of(source.onnx),
-        "target": target,
-        "toolkit": request.toolkit,
-        "environment": _environment_digest(request.toolkit),
-        "custom_string": short_contract(source.contract, target, request.toolkit),
-        "accepted": " ".join(map(str, accepted)),
-    }
+@dataclass(frozen=True)
+class Build:
+    """One build: what is built, for which chip, and where it goes."""
+
+    request: Request
+    target: str
+    source: OnnxSource
+    accepted: tuple[RegtaskKey, ...]
+    places: Places
+    python: Path
+
+    @property
+    def parts(self) -> dict[str, str]:
+        """What the build depends on, code aside."""
+        return {
+            "graph": sha256_of(self.source.graph),
+            "feeds": sha256_of_bytes(self.source.feeds),
+            "target": self.target,
+            "toolkit": self.request.toolkit,
+            "environment": _environment_digest(self.request.toolkit),
+            "custom_string": short_contract(self.source.contract, self.target, self.request.toolkit),
+            "accepted": " ".join(map(str, self.accepted)),
+        }
+
+
+def _built(build: Build, steps: Steps, say: Say, go_on: Callable[[], None]) -> Path:
+    """The cached build's result folder; `go_on` is asked at every stage, and ends the build by raising."""
+    parts, request = build.parts, build.request
 
     def work(folder: Path) -> None:
-        from converters.onnx_file import read_onnx
         from engine.build import DEFAULT_TIMEOUT_S, BuildRequest, build_engine
-        from rknn_tts.feeds import feeds_of
 
-        say.step(f"building for {target}")
+        say.step(f"building for {build.target}")
         wanted = BuildRequest(
-            onnx=source.onnx,
-            target=target,
+            onnx=build.source.graph,
+            target=build.target,
             toolkit=request.toolkit,
-            converter_python=python,
+            converter_python=build.python,
             result_folder=folder / BUILD_FOLDER,
-            log=places.log,
+            log=build.places.log,
             custom_string=parts["custom_string"],
-            feeds=feeds_of(read_onnx(source.onnx), source.onnx.name),
-            accepted=accepted,
+            feeds=feeds_from_npz(build.source.feeds),
+            accepted=build.accepted,
             timeout_s=DEFAULT_TIMEOUT_S if request.timeout_s is None else request.timeout_s,
             memory_limit_bytes=None if request.memory_gb is None else int(request.memory_gb * GB),
         )
-        try:
-            build_engine(wanted, lambda stage: say.step(f"building for {target}: {stage}"))
-        except GateFailure as error:
-            raise _with_verdicts(error, proven, places, accepted) from error
 
-    return parts, steps.folder("build", parts, work) / BUILD_FOLDER
+        def progress(stage: str) -> None:
+            go_on()
+            say.step(f"building for {build.target}: {stage}")
+
+        build_engine(wanted, progress)
+
+    return steps.folder("build", parts, work) / BUILD_FOLDER
 
 
-def _judge(
-    source: OnnxSource,
-    folder: Path,
-    accepted: tuple[RegtaskKey, ...],
-    places: Places,
-    build_parts: dict[str, str],
-    steps: Steps,
-    say: Say,
-) -> BuildInfo:
+def _stop_early(gates: Background[Proof], graph: GraphInfo, places: Places) -> None:
+    """End the build if a gate beside it has failed by now."""
+    proof = gates.peek()
+    if proof is not None:
+        verdicts = (*proof.verdicts, *graph.verdicts)
+        stop_if_failed(verdicts, places.failed, None, f"{places.engine.name} was not built to its end")
+
+
+def _judge(build: Build, folder: Path, steps: Steps, say: Say) -> BuildInfo:
+    source, places = build.source, build.places
+
     def work() -> BuildInfo:
-        from converters.onnx_file import read_onnx
         from engine.build import read_build
-        from rknn_tts.feeds import feeds_of
         from rknn_tts.compile_step import judge_build
 
         say.step("judging the log and the simulator")
-        feeds = feeds_of(read_onnx(source.onnx), source.onnx.name)
-        judged = judge_build(read_build(folder), source.onnx, source.contract, feeds, accepted, str(places.layers))
+        feeds = feeds_from_npz(source.feeds)
+        judged = judge_build(
+            read_build(folder), source.graph, source.contract, feeds, build.accepted, str(places.layers)
+        )
         return BuildInfo(
             verdicts=judged.verdicts,
             measurements=judged.measurements,
@@ -208,28 +248,23 @@ def _judge(
         )
 
     thresholds = json.dumps(to_json(source.contract.thresholds), sort_keys=True)
-    return steps.value("judge", BuildInfo, {**build_parts, "thresholds": thresholds, "layers": str(places.layers)}, work)
+    return steps.value(
+        "judge", BuildInfo, {**build.parts, "thresholds": thresholds, "layers": str(places.layers)}, work
+    )
 
 
-def _publish(
-    request: Request,
-    target: str,
-    source: OnnxSource,
-    places: Places,
-    graph: GraphInfo,
-    judged: BuildInfo,
-    folder: Path,
-    steps: Steps,
-) -> Outcome:
-    contract, engine = source.contract, (folder / "engine.rknn").read_bytes()
+def _publish(build: Build, graph: GraphInfo, proof: Proof, judged: BuildInfo, folder: Path, steps: Steps) -> Outcome:
+    source, places, engine = build.source, build.places, (folder / "engine.rknn").read_bytes()
+    contract = with_proof(source.contract, proof)
+    twin = carry(source.graph.read_bytes(), contract, feeds_from_npz(source.feeds))
     manifest = Manifest(
         family=contract.family,
         stage=contract.stage,
-        target=target,
-        toolkit=Toolkit(TOOLKIT, request.toolkit),
+        target=build.target,
+        toolkit=Toolkit(TOOLKIT, build.request.toolkit),
         source=contract.source,
-        onnx=OnnxTwin(places.onnx.name, sha256_of(source.onnx), graph.opset, graph.nodes),
-        engine=EngineFile(places.engine.name, sha256_of(folder / "engine.rknn"), len(engine)),
+        onnx=OnnxTwin(places.onnx.name, sha256_of_bytes(twin), graph.opset, graph.nodes),
+        engine=EngineFile(places.engine.name, sha256_of_bytes(engine), len(engine)),
         inputs=contract.inputs,
         outputs=contract.outputs,
         layers=judged.layers,
@@ -240,11 +275,11 @@ def _publish(
         cache=contract.cache,
         thresholds=contract.thresholds,
         passes=contract.passes,
-        verdicts=(*contract.verdicts, *graph.verdicts, *judged.verdicts),
-        measurements=(*contract.measurements, *graph.measurements, *judged.measurements),
+        verdicts=(*proof.verdicts, *graph.verdicts, *judged.verdicts),
+        measurements=(*proof.measurements, *graph.measurements, *judged.measurements),
     )
     manifest = _with_board_figures(manifest, places)
-    files = [(places.engine, engine), (places.onnx, source.onnx.read_bytes())]
+    files = [(places.engine, engine), (places.onnx, twin)]
     if source.host is not None and manifest.host is not None:
         files.append((places.engine.with_name(manifest.host.file), source.host.read_bytes()))
     files += [(places.layers, judged.every_layer.encode()), (places.manifest, manifest_text(manifest).encode())]
@@ -259,6 +294,11 @@ def _publish(
         reused=tuple(steps.reused),
         log=str(places.log),
     )
+
+
+def with_proof(contract: Contract, proof: Proof) -> Contract:
+    """`contract` with what was proven, as an exported ONNX carries it."""
+    return dataclasses.replace(contract, passes=proof.passes, verdicts=proof.verdicts, measurements=proof.measurements)
 
 
 def _with_verdicts(

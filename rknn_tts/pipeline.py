@@ -1,24 +1,34 @@
 """The commands that convert: the road of a checkpoint, or a part of it.
 
-Steps that are finished are found again by digest (`steps`), so a repeated command only checks that its files are in place.
+Finished steps are found again by digest (`steps`), so a repeated command only checks that its files are in place.
 Heavy libraries are imported inside the steps that need them.
 """
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
 
 from contracts.errors import UserInput
 from engine.targets import resolve_target
-from rknn_tts.checkpoint_to_onnx import HOST_FILE, MODEL_FILE, convert_checkpoint
+from rknn_tts.carried import carry, feeds_from_npz
+from rknn_tts.checkpoint_to_onnx import (
+    FEEDS_FILE,
+    HOST_FILE,
+    MODEL_FILE,
+    Conversion,
+    export_graph,
+    open_conversion,
+    prove_export,
+)
 from rknn_tts.failing import stop_if_failed
-from rknn_tts.onnx_to_engine import OnnxSource, check_graph, convert_onnx
+from rknn_tts.onnx_to_engine import OnnxSource, check_graph, convert_onnx, prove_graph, with_proof
 from rknn_tts.outcome import Outcome
 from rknn_tts.places import export_failed_place, export_place, make_folder
 from rknn_tts.progress import Say
 from rknn_tts.publish import publish
 from rknn_tts.request import Request
-from rknn_tts.steps import open_steps
+from rknn_tts.steps import Steps, open_steps
 
 
 def engine(request: Request, say: Say) -> Outcome:
@@ -29,36 +39,33 @@ def engine(request: Request, say: Say) -> Outcome:
     """
     target = _target(request)
     steps = open_steps(request.force, say.note)
-    folder, info = convert_checkpoint(request, steps, say)
-    host = folder / HOST_FILE if info.contract.host else None
-    source = OnnxSource(folder / MODEL_FILE, info.stem, info.contract, host, info.notes)
-    return convert_onnx(request, target, source, steps, say)
+    return convert_onnx(request, target, _exported(open_conversion(request, say), steps), steps, say)
 
 
 def export(request: Request, say: Say) -> Outcome:
-    """A checkpoint to its NPU-ready ONNX, contract inside, and its host half beside it.
+    """A checkpoint to its NPU-ready ONNX, contract and proof inside, and its host half beside it.
 
     Raises:
         RknnTtsError: refused, or a gate failed; no ONNX is written then.
     """
     steps = open_steps(request.force, say.note)
-    folder, info = convert_checkpoint(request, steps, say)
-    contract = info.contract
-    place = export_place(contract, info.stem, request.output)
-    graph = check_graph(folder / MODEL_FILE, steps, say)
-    verdicts = (*contract.verdicts, *graph.verdicts)
-    stop_if_failed(verdicts, export_failed_place(contract, info.stem), None, f"{place.name} was not written")
+    source = _exported(open_conversion(request, say), steps)
+    place = export_place(source.contract, source.stem, request.output)
     make_folder(place.parent)
-    files = [(place, (folder / MODEL_FILE).read_bytes())]
-    if contract.host:
-        files.append((place.with_name(contract.host.file), (folder / HOST_FILE).read_bytes()))
+    graph, proof = check_graph(source.graph, steps, say), prove_graph(source, steps)
+    verdicts = (*proof.verdicts, *graph.verdicts)
+    stop_if_failed(verdicts, export_failed_place(source.contract, source.stem), None, f"{place.name} was not written")
+    contract = with_proof(source.contract, proof)
+    files = [(place, carry(source.graph.read_bytes(), contract, feeds_from_npz(source.feeds)))]
+    if contract.host and source.host:
+        files.append((place.with_name(contract.host.file), source.host.read_bytes()))
     publish(files)
     return Outcome(
         files=tuple(str(path) for path, _ in files),
         manifest=None,
         verdicts=verdicts,
-        measurements=(*contract.measurements, *graph.measurements),
-        notes=info.notes,
+        measurements=(*proof.measurements, *graph.measurements),
+        notes=source.notes,
         reused=tuple(steps.reused),
     )
 
@@ -75,7 +82,7 @@ def compile_onnx(request: Request, say: Say) -> Outcome:
     from rknn_tts.onnx_source import open_source
 
     steps = open_steps(request.force, say.note)
-    return convert_onnx(request, target, open_source(Path(request.model)), steps, say)
+    return convert_onnx(request, target, open_source(Path(request.model), steps), steps, say)
 
 
 def clean(request: Request) -> list[str]:
@@ -89,3 +96,18 @@ def _target(request: Request) -> str:
     if request.target is None:
         raise UserInput("Which SoC? --target rk3588, rk3576, rk3568, rk3566 or rk3562.")
     return resolve_target(request.target)
+
+
+def _exported(conversion: Conversion, steps: Steps) -> OnnxSource:
+    """The exported graph of `conversion`, whose proof is still to come."""
+    exported = export_graph(conversion, steps)
+    folder, info = exported.folder, exported.info
+    return OnnxSource(
+        graph=folder / MODEL_FILE,
+        stem=info.stem,
+        contract=info.contract,
+        host=folder / HOST_FILE if info.contract.host else None,
+        feeds=(folder / FEEDS_FILE).read_bytes(),
+        prove=functools.partial(prove_export, conversion, steps),
+        notes=info.notes,
+    )

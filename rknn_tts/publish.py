@@ -1,6 +1,6 @@
 """Putting finished files in their places: each whole or not at all, the engine first, its manifest last.
 
-A reader that finds a manifest whose digest disagrees with its engine knows that it looked in between, or at a stale pair.
+A reader that finds a manifest whose digest disagrees with its engine looked in between, or at a stale pair.
 """
 
 from __future__ import annotations

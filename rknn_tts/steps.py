@@ -1,9 +1,9 @@
 """The cached steps of a conversion: each is found again by the digest of everything that went into it.
 
-    export   checkpoint, options, code, libraries              -> model.onnx, host.onnx, export.json
-    graph    model.onnx, code                                  -> graph.json
-    build    model.onnx, target, toolkit and its lock, code    -> engine.rknn, lines.log, simulated.npz, build.json
-    judge    the build, thresholds, accepted keys              -> judged.json
+export   checkpoint, options, code, libraries              -> model.onnx, host.onnx, export.json
+graph    model.onnx, code                                  -> graph.json
+build    model.onnx, target, toolkit and its lock, code    -> engine.rknn, lines.log, simulated.npz, build.json
+judge    the build, thresholds, accepted keys              -> judged.json
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,9 @@ from contracts.errors import UserInput
 
 PAD, BOS, EOS = "_", "^", "$"
 """Symbols of Piper's phoneme map that frame a sentence and separate its phonemes."""
+
+SMALLEST_LENGTH_SCALE = 0.01
+"""A hundred times the usual speed: below it every phoneme is one frame, and nothing is spoken."""
 
 
 @dataclass(frozen=True)
@@ -63,9 +67,9 @@ def read_config(voice: Path) -> VoiceConfig:
         speakers=_whole(path, data, "num_speakers"),
         phoneme_ids=_phoneme_ids(path, data.get("phoneme_id_map") or {}),
         scales=(
-            _real(path, inference, "noise_scale", defaults[0]),
-            _real(path, inference, "length_scale", defaults[1]),
-            _real(path, inference, "noise_w", defaults[2]),
+            _scale(path, inference, "noise_scale", defaults[0], least=0.0),
+            _scale(path, inference, "length_scale", defaults[1], least=SMALLEST_LENGTH_SCALE),
+            _scale(path, inference, "noise_w", defaults[2], least=0.0),
         ),
     )
 
@@ -86,10 +90,11 @@ def _whole(path: Path, data: dict[str, Any], key: str) -> int | None:
     return value
 
 
-def _real(path: Path, data: dict[str, Any], key: str, default: float) -> float:
+def _scale(path: Path, data: dict[str, Any], key: str, default: float, least: float) -> float:
     value = data.get(key, default)
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise UserInput(f"{path}: the key {key!r} must be a number, not {value!r:.40}.")
+    good = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+    if not good or value < least:
+        raise UserInput(f"{path}: the key {key!r} must be a number of at least {least:g}, not {value!r:.40}.")
     return float(value)
 
 
@@ -97,6 +102,6 @@ def _phoneme_ids(path: Path, data: object) -> dict[str, tuple[int, ...]]:
     if not isinstance(data, dict):
         raise UserInput(f"{path}: the key 'phoneme_id_map' must be an object.")
     for symbol, ids in data.items():
-        if not isinstance(ids, list) or not all(isinstance(i, int) and i >= 0 for i in ids):
+        if not isinstance(ids, list) or not all(type(i) is int and i >= 0 for i in ids):
             raise UserInput(f"{path}: phoneme_id_map[{symbol!r}] must be a list of ids, not {ids!r:.40}.")
     return {symbol: tuple(ids) for symbol, ids in data.items()}

@@ -16,7 +16,7 @@ from contracts.errors import Refusal
 from converters.piper.config import BOS, EOS, PAD
 from converters.piper.host_half import LATENT, MASK, NOISE_DURATION, NOISE_LATENT
 from converters.piper.voice import Voice, voice_feed
-from converters.stages import Array, FloatArray, OpenSession, Session, Utterance
+from converters.stages import FloatArray, OpenSession, Session, Utterance
 from surgery.graph import extract
 
 AUDIO = "audio"
@@ -42,12 +42,16 @@ Scales = tuple[float, float, float]
 
 
 @dataclass(frozen=True)
-class Spoken:
-    """One run of the whole voice: latent [1, C, N], mask [1, 1, N], samples."""
+class Latent:
+    """What stands at the seam: the latent [1, C, N] and its frame mask [1, 1, N], float32."""
 
     latent: FloatArray
     mask: FloatArray
-    samples: FloatArray
+
+    @property
+    def frames(self) -> int:
+        """N."""
+        return int(self.mask.shape[-1])
 
 
 def phoneme_ids(voice: Voice, text: str) -> list[int]:
@@ -60,12 +64,49 @@ def phoneme_ids(voice: Voice, text: str) -> list[int]:
     known = [table[c] for c in text if c in table]
     pad = list(table.get(PAD, (0,)))
     if len(known) * 2 < len(text):
-        symbols = [ids for s, ids in table.items() if s not in (PAD, BOS, EOS)] or [(i,) for i in range(1, voice.symbols)]
+        symbols = [ids for s, ids in table.items() if s not in (PAD, BOS, EOS)] or [
+            (i,) for i in range(1, voice.symbols)
+        ]
         known = [symbols[i] for i in np.random.default_rng(SEED).integers(0, len(symbols), len(text))]
     ids = [*table.get(BOS, ()), *pad]
     for symbol in known:
         ids += [*symbol, *pad]
     return [*ids, *table.get(EOS, ())]
+
+
+def run_host(voice: Voice, host: Session, ids: list[int], scales: Scales, noise: FloatArray | None = None) -> Latent:
+    """The host half on `ids`, durations without noise.
+
+    Args:
+        voice: the voice.
+        host: its host half.
+        ids: phoneme ids.
+        scales: noise scale, length scale, noise width.
+        noise: the latent's noise [1, C, >= N]; zeros where None.
+    """
+    # One channel of zeros stands for all of them: it broadcasts.
+    quiet = np.zeros((1, 1, NOISE_STEPS), np.float32)
+    feed = {
+        **voice_feed(voice, ids, scales),
+        NOISE_DURATION: np.zeros((1, 2, len(ids)), np.float32),
+        NOISE_LATENT: quiet if noise is None else noise,
+    }
+    got = host(feed)
+    return Latent(np.asarray(got[LATENT], np.float32), np.asarray(got[MASK], np.float32))
+
+
+def real_latent(voice: Voice, host: Session, frames: int) -> Latent:
+    """A latent of the voice's own encoder of at least `frames` frames, for the simulator and the passes.
+
+    Raises:
+        Refusal: what stands at the seam is no latent and mask.
+    """
+    ids, scales = phoneme_ids(voice, SENTENCE), voice.config.scales
+    once = run_host(voice, host, ids, scales)
+    check_seam(voice, once)
+    ids = ids * -(-frames // once.frames)
+    noise = np.random.default_rng(SEED).standard_normal((1, once.latent.shape[1], NOISE_STEPS)).astype(np.float32)
+    return run_host(voice, host, ids, scales, noise)
 
 
 @dataclass(frozen=True)
@@ -94,44 +135,33 @@ def open_speaker(voice: Voice, host: Session, open_session: OpenSession) -> Spea
     return Speaker(voice, open_session(model), host)
 
 
-def host_half_run(speaker: Speaker, ids: list[int], scales: Scales, channels: int) -> Spoken:
-    """The host half on `ids` with zero noise; no samples."""
-    noises: dict[str, Array] = {
-        NOISE_DURATION: np.zeros((1, 2, len(ids)), np.float32),
-        NOISE_LATENT: np.zeros((1, channels, NOISE_STEPS), np.float32),
-    }
-    got = speaker.host({**voice_feed(speaker.voice, ids, scales), **noises})
-    latent, mask = (np.asarray(got[name], np.float32) for name in (LATENT, MASK))
-    return Spoken(latent, mask, np.zeros(0, np.float32))
-
-
-def speak(speaker: Speaker, ids: list[int], scales: Scales) -> Spoken:
+def speak(speaker: Speaker, name: str, ids: list[int], scales: Scales) -> Utterance:
     """The whole voice on `ids`, its latent and mask read out of the same run.
 
     Raises:
         Refusal: what stands at the seam is no latent and mask, or the samples are not hop times the frames.
     """
-    got = speaker.whole(voice_feed(speaker.voice, ids, scales))
-    spoken = Spoken(*(np.asarray(got[name], np.float32) for name in (LATENT, MASK, AUDIO)))
-    _check_geometry(speaker.voice, spoken)
-    return spoken
+    voice = speaker.voice
+    got = {key: np.asarray(value, np.float32) for key, value in speaker.whole(voice_feed(voice, ids, scales)).items()}
+    spoken = Latent(got[LATENT], got[MASK])
+    check_seam(voice, spoken)
+    if got[AUDIO].size != spoken.frames * voice.seam.hop:
+        raise Refusal(
+            f"{voice.path}: {spoken.frames} frames gave {got[AUDIO].size} samples, though the strides behind the seam "
+            f"make {voice.seam.hop} a frame."
+        )
+    return Utterance(name, spoken.latent, spoken.mask, got[AUDIO].reshape(-1))
 
 
 def encoder_utterances(speaker: Speaker, window: int) -> list[Utterance]:
     """Latents of the voice's own encoder: shorter than a window, one window (or little more), several."""
-    word, sentence = phoneme_ids(speaker.voice, WORD), phoneme_ids(speaker.voice, SENTENCE)
-    scales = speaker.voice.config.scales
-    once = speak(speaker, sentence, scales)
-    times = -(-2 * window // once.mask.shape[-1])
-    channels = once.latent.shape[1]
-    made = {
-        "short": speak(speaker, word, _scaled_to(speaker, word, window * 2 // 3, channels)),
-        "one_window": speak(speaker, word, _scaled_to(speaker, word, window, channels)),
-        "several_windows": once if times == 1 else speak(speaker, sentence * times, scales),
-    }
+    voice, host = speaker.voice, speaker.host
+    word, sentence, scales = phoneme_ids(voice, WORD), phoneme_ids(voice, SENTENCE), voice.config.scales
+    once = run_host(voice, host, sentence, scales).frames
     return [
-        Utterance(f"encoder_{name}", s.latent, s.mask, s.samples.reshape(-1))
-        for name, s in made.items()
+        speak(speaker, "encoder_short", word, scaled_to(voice, host, word, window * 2 // 3)),
+        speak(speaker, "encoder_one_window", word, scaled_to(voice, host, word, window)),
+        speak(speaker, "encoder_several_windows", sentence * -(-2 * window // once), scales),
     ]
 
 
@@ -155,21 +185,22 @@ def decoder_cut(voice: Voice) -> ir.Model:
     seam = voice.seam
     cut = extract(voice.model, {seam.latent: LATENT, seam.mask: MASK}, {seam.output: AUDIO})
     # Exporters state no shapes inside a graph; an input without one cannot be fed.
-    for value, channels in zip(cut.graph.inputs, ("channels", 1), strict=True):
-        value.shape, value.dtype = ir.Shape([1, channels, "frames"]), ir.DataType.FLOAT
+    latent, mask = cut.graph.inputs
+    latent.shape, mask.shape = ir.Shape([1, "channels", "frames"]), ir.Shape([1, 1, "frames"])
+    latent.dtype = mask.dtype = ir.DataType.FLOAT
     return cut
 
 
-def _scaled_to(speaker: Speaker, ids: list[int], frames: int, channels: int) -> Scales:
+def scaled_to(voice: Voice, host: Session, ids: list[int], frames: int) -> Scales:
     """The scales at which `ids` take `frames` frames, or as few more as can be; durations without noise.
 
     Durations are rounded up a phoneme, so the length grows with the length scale, in steps: from a guess in proportion,
     the scale is narrowed down between one that is too short and one that is long enough.
     """
-    noise, guess = speaker.voice.config.scales[:2]
+    noise, guess = voice.config.scales[:2]
     low, high = _LENGTH_SCALES
     for _ in range(_LENGTH_SCALE_STEPS):
-        got = host_half_run(speaker, ids, (noise, guess, 0.0), channels).mask.shape[-1]
+        got = run_host(voice, host, ids, (noise, guess, 0.0)).frames
         if got == frames:
             return (noise, guess, 0.0)
         low, high = (guess, high) if got < frames else (low, guess)
@@ -178,16 +209,17 @@ def _scaled_to(speaker: Speaker, ids: list[int], frames: int, channels: int) -> 
     return (noise, high, 0.0)
 
 
-def _check_geometry(voice: Voice, spoken: Spoken) -> None:
-    frames = spoken.mask.shape[-1]
-    good = spoken.latent.ndim == 3 and spoken.latent.shape[0] == 1 and spoken.latent.shape[-1] == frames
-    if not good or spoken.mask.shape != (1, 1, frames):
+def check_seam(voice: Voice, found: Latent) -> None:
+    """Check that what stands at the seam is a latent [1, C, N] and a mask [1, 1, N].
+
+    Raises:
+        Refusal: it is something else; the shapes are named.
+    """
+    latent, mask = found.latent, found.mask
+    frames = mask.shape[-1] if mask.ndim else 0
+    good = latent.ndim == 3 and latent.shape[0] == 1 and latent.shape[-1] == frames
+    if not good or mask.shape != (1, 1, frames) or frames == 0:
         raise Refusal(
             f"{voice.path}: is no VITS voice: at its seam, a latent [1, C, N] and a mask [1, 1, N] were expected, not "
-            f"{list(spoken.latent.shape)} ({voice.seam.latent}) and {list(spoken.mask.shape)} ({voice.seam.mask})."
-        )
-    if spoken.samples.size != frames * voice.seam.hop:
-        raise Refusal(
-            f"{voice.path}: {frames} frames gave {spoken.samples.size} samples, though the strides behind the seam make "
-            f"{voice.seam.hop} a frame."
+            f"{list(latent.shape)} ({voice.seam.latent}) and {list(mask.shape)} ({voice.seam.mask})."
         )

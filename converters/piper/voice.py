@@ -57,19 +57,21 @@ def open_voice(path: Path, sample_rate: int | None = None) -> Voice:
         UserInput: the file is no ONNX, or the JSON, the graph and the user disagree (both figures are named).
         Refusal: the graph is no VITS voice of one speaker.
     """
+    if sample_rate is not None and sample_rate < 1:
+        raise UserInput(f"--sample-rate {sample_rate}: a rate above 0 is expected.")
     model = read_onnx(path)
     seam = find_vits_seam(model, str(path))
-    inputs = _inputs(model.graph, path)
     config = read_config(path)
-    symbols = _embedding_rows(model.graph, inputs.ids, path)
-    beside = config_path(path)
-    _agree(path, beside, "samples per frame (hop)", seam.hop, config.hop)
-    _agree(path, beside, "rows of the phoneme embedding (num_symbols)", symbols, config.symbols)
     if seam.speaker is not None or (config.speakers or 1) > 1:
         raise Refusal(
             f"{path}: is a voice of several speakers ({config.speakers or 'an embedding'} behind the seam); "
             "voices of one speaker are supported so far."
         )
+    inputs = _inputs(model.graph, path)
+    symbols = _embedding_rows(model.graph, inputs.ids, path)
+    beside = config_path(path)
+    _agree(path, beside, "samples per frame (hop)", seam.hop, config.hop)
+    _agree(path, beside, "rows of the phoneme embedding (num_symbols)", symbols, config.symbols)
     rate = _sample_rate(model, path, config, sample_rate)
     return Voice(path, model, seam, inputs, config, symbols, rate)
 

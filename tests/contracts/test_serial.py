@@ -55,7 +55,6 @@ def test_from_json_gives_back_the_same_when_every_field_is_set() -> None:
     assert through_json(value) == value
 
 
-@pytest.mark.xfail(strict=False, reason="from_json does not recognise a nested Json on Python 3.11: a list is refused")
 @pytest.mark.parametrize("free", [[1, "x"], {"y": [True, 2.5]}, [[{}], None]])
 def test_from_json_gives_back_the_same_when_free_form_json_is_nested(free: Json) -> None:
     value = Outer(1.0, Inner(1), free={"deep": free})

@@ -1,0 +1,39 @@
+"""Work beside the work: the gates run while the toolkit, a process of its own, compiles."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+
+class Background(Generic[T]):
+    """`work` in a thread that dies with the process; its result, or what it raised, is for whoever asks."""
+
+    def __init__(self, work: Callable[[], T]) -> None:
+        self._work = work
+        self._value: list[T] = []
+        self._error: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, name="gates", daemon=True)
+        self._thread.start()
+
+    def peek(self) -> T | None:
+        """The result if there is one by now, else None; raises what the work raised. Never waits."""
+        if self._error is not None:
+            raise self._error
+        return self._value[0] if self._value else None
+
+    def result(self) -> T:
+        """Wait for the work; its result, or raises what it raised."""
+        self._thread.join()
+        if self._error is not None:
+            raise self._error
+        return self._value[0]
+
+    def _run(self) -> None:
+        try:
+            self._value.append(self._work())
+        except BaseException as error:  # noqa: BLE001  (handed over to the thread that asks)
+            self._error = error
