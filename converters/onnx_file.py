@@ -41,11 +41,14 @@ def read_onnx(path: Path) -> ir.Model:
 
 
 def _external_tensors(model: ir.Model) -> list[ir.ExternalTensor]:
-    held: list[object] = [value.const_value for graph in model.graphs() for value in graph.initializers.values()]
-    bodies = [*model.graphs(), *model.functions.values()]
-    for node in (node for body in bodies for node in body.all_nodes()):
-        for attribute in node.attributes.values():
-            held += attribute.as_tensors() if attribute.type == ir.AttributeType.TENSORS else [attribute.value]
+    graphs = [*model.graphs(), *(graph for function in model.functions.values() for graph in function.subgraphs())]
+    held: list[object] = [value.const_value for graph in graphs for value in graph.initializers.values()]
+    nodes = [
+        *model.graph.all_nodes(),
+        *(node for function in model.functions.values() for node in function.all_nodes()),
+    ]
+    for attribute in (attribute for node in nodes for attribute in node.attributes.values()):
+        held += attribute.as_tensors() if attribute.type == ir.AttributeType.TENSORS else [attribute.value]
     return [tensor for tensor in held if isinstance(tensor, ir.ExternalTensor)]
 
 
@@ -66,8 +69,8 @@ def _check_external(path: Path, tensor: ir.ExternalTensor) -> None:
     length = tensor.nbytes if tensor.length is None else tensor.length
     if length < tensor.nbytes:
         raise Refusal(
-            f"{path}: the tensor {tensor.name} of {tensor.nbytes} bytes states a length of {length} bytes in the external "
-            f"data file {location}."
+            f"{path}: the tensor {tensor.name} of {tensor.nbytes} bytes states a length of {length} bytes in the "
+            f"external data file {location}."
         )
     needed = (tensor.offset or 0) + length
     if target.stat().st_size < needed:

@@ -44,9 +44,14 @@ def encode(w: GraphWriter, recipe: Recipe, ids: str, lengths: str) -> Encoded:
     return Encoded(mean, logs, x, mask)
 
 
-def durations(w: GraphWriter, recipe: Recipe, encoded: Encoded, length_scale: str, noise_width: str) -> str:
+def durations(
+    w: GraphWriter, recipe: Recipe, encoded: Encoded, length_scale: str, noise_width: str, speaker: str | None
+) -> str:
     """Frames of each phoneme, a whole number as float [1, 1, T]."""
-    logw = w.conv("/dp/proj", encoded.features, recipe.hidden, 1)
+    features = encoded.features
+    if speaker is not None:
+        features = w.node("Add", "/dp/Add_cond", features, w.conv("/dp/cond", speaker, recipe.hidden, recipe.hidden))
+    logw = w.conv("/dp/proj", features, recipe.hidden, 1)
     if recipe.duration_noise:
         shape = w.node("Shape", "/dp/Shape", logw)
         batch = w.node("Gather", "/dp/Gather", shape, w.scalar(0), axis=0)

@@ -20,11 +20,16 @@ def renamed(model: onnx.ModelProto, names: Mapping[str, str]) -> onnx.ModelProto
     return copy
 
 
-def numbered(model: onnx.ModelProto) -> onnx.ModelProto:
-    """A copy of `model` whose every value is called by a number, and whose nodes have no name."""
+def numbers(model: onnx.ModelProto) -> dict[str, str]:
+    """A number for the name of every value in `model`."""
     values = [value.name for value in (*model.graph.input, *model.graph.initializer)]
     values += [name for node in model.graph.node for name in node.output if name]
-    copy = renamed(model, {name: str(number) for number, name in enumerate(values)})
+    return {name: str(number) for number, name in enumerate(values)}
+
+
+def numbered(model: onnx.ModelProto) -> onnx.ModelProto:
+    """A copy of `model` whose every value is called by its number, and whose nodes have no name."""
+    copy = renamed(model, numbers(model))
     for node in copy.graph.node:
         node.name = ""
     return copy

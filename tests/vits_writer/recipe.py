@@ -21,7 +21,7 @@ class Recipe:
         strides: of the upsampling; their product is the hop. None at all: a graph without transposed convolutions.
         decoder: channels after `conv_pre`; halved by every upsampling.
         resblock_kernels: kernel of each residual block of an upsampling; each has the dilations 1 and 2.
-        speakers: more than one adds the input `sid` and an embedding that flow and decoder read.
+        speakers: more than one adds the input `sid` and an embedding that durations, flow and decoder read.
         noise: whether the latent has noise.
         duration_noise: whether the durations have noise.
         encoder_noise: whether the encoder adds noise of its own, before the seam.

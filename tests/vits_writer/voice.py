@@ -27,14 +27,15 @@ def voice_model(recipe: Recipe | None = None) -> onnx.ModelProto:
         w.node("Gather", f"/scales.{i}/Gather", "scales", w.scalar(i), axis=0) for i in range(3)
     )
     encoded = encode(w, recipe, "input", "input_lengths")
-    frames = durations(w, recipe, encoded, length_scale, noise_width)
+    speaker = _speaker(w, recipe) if recipe.speakers > 1 else None
+    frames = durations(w, recipe, encoded, length_scale, noise_width, speaker)
     mean, logs, mask = expand(w, encoded, frames)
     if recipe.noise:
         noise = w.node("Mul", "/Mul_5", w.normal_like("", mean), w.node("Exp", "/Exp_1", logs))
         z = w.node("Add", "/Add", mean, w.node("Mul", "/Mul_6", noise, noise_scale))
     else:
         z = w.node("Add", "/Add", mean, w.node("Exp", "/Exp_1", logs))
-    given = Conditions(mask if recipe.mask else None, _speaker(w, recipe) if recipe.speakers > 1 else None)
+    given = Conditions(mask if recipe.mask else None, speaker)
     decode(w, recipe, reverse_flow(w, recipe, z, given), given)
     inputs = [
         helper.make_tensor_value_info("input", TensorProto.INT64, ["batch_size", "phonemes"]),

@@ -1,0 +1,228 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from onnx import TensorProto, helper
+
+from contracts.errors import Refusal, UserInput
+from converters.onnx_file import read_onnx
+from tests.gates.small_graphs import proto, tensor
+from tests.vits_writer.recipe import Recipe
+from tests.vits_writer.voice import voice_model
+
+VOICE_BYTES = voice_model(Recipe(flows=1, flow_layers=1, strides=(2,))).SerializeToString()
+DATA = "weights.bin"
+VALUES = np.arange(12, dtype=np.float32).reshape(3, 4)
+
+
+def test_read_onnx_gives_the_graph_when_the_file_is_whole(tmp_path: Path) -> None:
+    path = tmp_path / "voice.onnx"
+    path.write_bytes(VOICE_BYTES)
+    assert read_onnx(path).graph.num_nodes() == len(onnx.load_from_string(VOICE_BYTES).graph.node)
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (b"", "holds no graph"),
+        (b"\x00" * 100, "not an ONNX model"),
+        (b"RIFF" + bytes(range(256)), "not an ONNX model"),
+        (json.dumps({"audio": {"sample_rate": 22050}}).encode(), "not an ONNX model"),
+        (b"PK\x03\x04" + b"\x00" * 60, "not an ONNX model"),
+        (b"version https://git-lfs.github.com/spec/v1\noid sha256:58af\nsize 63201294\n", "not an ONNX model"),
+        (b"<!DOCTYPE html><html>Not found</html>", "not an ONNX model"),
+        (onnx.ModelProto(ir_version=8).SerializeToString(), "holds no graph"),
+    ],
+)
+def test_read_onnx_names_the_file_when_it_is_something_else(tmp_path: Path, content: bytes, says: str) -> None:
+    path = tmp_path / "voice.onnx"
+    path.write_bytes(content)
+    with pytest.raises(UserInput, match=says) as caught:
+        read_onnx(path)
+    assert str(path) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_read_onnx_refuses_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(UserInput, match=r"nothing\.onnx: there is no such file"):
+        read_onnx(tmp_path / "nothing.onnx")
+
+
+def test_read_onnx_refuses_a_folder(tmp_path: Path) -> None:
+    with pytest.raises(UserInput, match="is a folder"):
+        read_onnx(tmp_path)
+
+
+@pytest.mark.parametrize("tenths", range(1, 10))
+def test_read_onnx_refuses_a_voice_that_is_cut_off(tmp_path: Path, tenths: int) -> None:
+    path = tmp_path / "voice.onnx"
+    path.write_bytes(VOICE_BYTES[: len(VOICE_BYTES) * tenths // 10])
+    with pytest.raises(UserInput, match=r"voice\.onnx: is not an ONNX model, or is cut off"):
+        read_onnx(path)
+
+
+def test_read_onnx_refuses_a_voice_that_lacks_only_its_opset(tmp_path: Path) -> None:
+    model = onnx.load_from_string(VOICE_BYTES)
+    del model.opset_import[:]
+    path = tmp_path / "voice.onnx"
+    path.write_bytes(model.SerializeToString())
+    with pytest.raises(UserInput, match="opset"):
+        read_onnx(path)
+
+
+def _only_sentences(path: Path) -> None:
+    """Whatever else is raised fails the test."""
+    with suppress(UserInput, Refusal):
+        read_onnx(path)
+
+
+BOUNDED = settings(
+    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], derandomize=True
+)
+
+
+@BOUNDED
+@given(length=st.integers(0, len(VOICE_BYTES)))
+def test_read_onnx_ends_in_a_sentence_when_a_file_is_cut_anywhere(tmp_path: Path, length: int) -> None:
+    path = tmp_path / "voice.onnx"
+    path.write_bytes(VOICE_BYTES[:length])
+    _only_sentences(path)
+
+
+@BOUNDED
+@given(flips=st.lists(st.tuples(st.integers(0, len(VOICE_BYTES) - 1), st.integers(1, 255)), min_size=1, max_size=8))
+def test_read_onnx_ends_in_a_sentence_when_bytes_are_flipped(tmp_path: Path, flips: list[tuple[int, int]]) -> None:
+    data = bytearray(VOICE_BYTES)
+    for position, change in flips:
+        data[position] ^= change
+    path = tmp_path / "voice.onnx"
+    path.write_bytes(bytes(data))
+    _only_sentences(path)
+
+
+def _external(location: str, **place: int) -> TensorProto:
+    weight = TensorProto(name="w", data_type=TensorProto.FLOAT, dims=VALUES.shape, data_location=TensorProto.EXTERNAL)
+    for key, value in {"location": location, **place}.items():
+        entry = weight.external_data.add()
+        entry.key, entry.value = key, str(value)
+    return weight
+
+
+def _in_initializer(weight: TensorProto) -> onnx.ModelProto:
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["y"], "matmul")]
+    return proto(nodes, [tensor("x", [1, 3])], [tensor("y", [1, 4])], [weight])
+
+
+def _in_constant_node(weight: TensorProto) -> onnx.ModelProto:
+    nodes = [
+        helper.make_node("Constant", [], ["w"], "constant", value=weight),
+        helper.make_node("MatMul", ["x", "w"], ["y"], "matmul"),
+    ]
+    return proto(nodes, [tensor("x", [1, 3])], [tensor("y", [1, 4])])
+
+
+def _in_branch(weight: TensorProto) -> onnx.ModelProto:
+    body = helper.make_graph(
+        [helper.make_node("MatMul", ["x", "w"], ["b"], "matmul")], "branch", [], [tensor("b", [1, 4])], [weight]
+    )
+    nodes = [helper.make_node("If", ["c"], ["y"], "if", then_branch=body, else_branch=body)]
+    return proto(nodes, [tensor("x", [1, 3]), tensor("c", [], TensorProto.BOOL)], [tensor("y", [1, 4])])
+
+
+def _in_function(weight: TensorProto) -> onnx.ModelProto:
+    body = [
+        helper.make_node("Constant", [], ["w"], "constant", value=weight),
+        helper.make_node("MatMul", ["a", "w"], ["b"], "matmul"),
+    ]
+    function = helper.make_function("local", "F", ["a"], ["b"], body, [helper.make_opsetid("", 17)])
+    model = proto(
+        [helper.make_node("F", ["x"], ["y"], "call", domain="local")], [tensor("x", [1, 3])], [tensor("y", [1, 4])]
+    )
+    model.opset_import.append(helper.make_opsetid("local", 1))
+    model.functions.append(function)
+    return model
+
+
+PLACES = [_in_initializer, _in_constant_node, _in_branch, _in_function]
+Place = Callable[[TensorProto], onnx.ModelProto]
+
+
+def _save(folder: Path, model: onnx.ModelProto) -> Path:
+    folder.mkdir(exist_ok=True)
+    path = folder / "model.onnx"
+    path.write_bytes(model.SerializeToString())
+    return path
+
+
+def test_read_onnx_reads_external_data_beside_the_model_from_any_working_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = _save(tmp_path / "voice", _in_initializer(_external(DATA, offset=16, length=48)))
+    (path.parent / DATA).write_bytes(b"\x00" * 16 + VALUES.tobytes())
+    monkeypatch.chdir(tmp_path)
+    for given_path in (path, path.relative_to(tmp_path)):
+        weight = read_onnx(given_path).graph.initializers["w"].const_value
+        assert weight is not None
+        np.testing.assert_array_equal(weight.numpy(), VALUES)
+
+
+def test_read_onnx_reads_external_data_beside_a_link_to_the_model(tmp_path: Path) -> None:
+    path = _save(tmp_path / "store", _in_initializer(_external(DATA)))
+    link = tmp_path / "voice" / "model.onnx"
+    link.parent.mkdir()
+    link.symlink_to(path)
+    (link.parent / DATA).write_bytes(VALUES.tobytes())
+    weight = read_onnx(link).graph.initializers["w"].const_value
+    assert weight is not None
+    np.testing.assert_array_equal(weight.numpy(), VALUES)
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_read_onnx_names_the_file_when_external_data_is_missing(tmp_path: Path, place: Place) -> None:
+    path = _save(tmp_path, place(_external(DATA)))
+    with pytest.raises(Refusal, match=rf"{DATA} of the tensor w is missing"):
+        read_onnx(path)
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize(
+    "location", ["../secret.bin", "inner/../../secret.bin", "ABSOLUTE", "link.bin", "linked/secret.bin"]
+)
+def test_read_onnx_refuses_external_data_outside_the_models_folder(tmp_path: Path, location: str, place: Place) -> None:
+    folder, secret = tmp_path / "voice", tmp_path / "secret.bin"
+    (folder / "inner").mkdir(parents=True)
+    secret.write_bytes(VALUES.tobytes())
+    (folder / "link.bin").symlink_to(secret)
+    (folder / "linked").symlink_to(tmp_path)
+    path = _save(folder, place(_external(str(secret) if location == "ABSOLUTE" else location)))
+    with pytest.raises(Refusal, match="outside the model's folder"):
+        read_onnx(path)
+
+
+@pytest.mark.parametrize(
+    ("stored_bytes", "where"), [(47, {}), (0, {}), (48, {"offset": 4}), (60, {"offset": 16, "length": 48})]
+)
+def test_read_onnx_says_both_sizes_when_external_data_is_cut_off(
+    tmp_path: Path, stored_bytes: int, where: dict[str, int]
+) -> None:
+    path = _save(tmp_path, _in_initializer(_external(DATA, **where)))
+    (tmp_path / DATA).write_bytes(b"\x00" * stored_bytes)
+    needed = 48 + where.get("offset", 0)
+    with pytest.raises(Refusal, match=rf"is cut off: the tensor w needs {needed} bytes of it, it has {stored_bytes}"):
+        read_onnx(path)
+
+
+@pytest.mark.parametrize("where", [{"length": 8}, {"length": -48}, {"offset": -4}])
+def test_read_onnx_refuses_external_data_whose_place_makes_no_sense(tmp_path: Path, where: dict[str, int]) -> None:
+    path = _save(tmp_path, _in_initializer(_external(DATA, **where)))
+    (tmp_path / DATA).write_bytes(b"\x00" * 100)
+    with pytest.raises((UserInput, Refusal), match="w"):
+        read_onnx(path)
