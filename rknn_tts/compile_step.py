@@ -8,13 +8,13 @@ from pathlib import Path
 
 from contracts.contract import Contract
 from contracts.manifest import Layers, LogSummary, Memory
-from contracts.verdicts import Measurement, Verdict, failure
+from contracts.verdicts import Measurement, Verdict, failure, passed
 from cost.summary import summarise_layers, summarise_memory
 from engine.build import BuildResult
 from gates.session import Session
 from gates.simulator import judge_simulator
 from logs.judge import judge_log
-from logs.layer_table import Layer, parse_layer_table
+from logs.layer_table import Layer, LayerTable, parse_layer_table
 from logs.regtask import RegtaskKey
 from rknn_tts.carried import Feed
 
@@ -68,8 +68,7 @@ def judge_build(
     judged = judge_log(lines, accepted)
     table = parse_layer_table(lines)
     verdicts = list(judged.verdicts)
-    if table is None:
-        verdicts.append(failure("log.layer_table", "the log holds no layer table, so nothing tells where layers run"))
+    verdicts.append(_layer_table_verdict(table))
     session = Session(onnx)
     references = [session.run(feed) for feed in feeds]
     threshold = contract.thresholds.get(SIMULATOR_THRESHOLD, SIMULATOR_DB)
@@ -82,6 +81,15 @@ def judge_build(
         memory=summarise_memory(table) if table else None,
         log=judged.summary,
     )
+
+
+def _layer_table_verdict(table: LayerTable | None) -> Verdict:
+    gate = "log.layer_table"
+    if table is None:
+        return failure(gate, "the log holds no layer table, so nothing tells where layers run")
+    if table.unread:
+        return failure(gate, f"{len(table.unread)} rows of the layer table could not be read, first: {table.unread[0]}")
+    return passed(gate, "where each layer runs, and what it costs, is known", len(table.layers), "layers")
 
 
 def _figures(build: BuildResult) -> tuple[Measurement, ...]:
