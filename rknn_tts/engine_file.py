@@ -42,13 +42,15 @@ class EngineHeader:
         toolkit: version of the toolkit that wrote it; None where it does not say.
         tensors: its inputs, then its outputs.
         contract: the short contract (`contracts.contract.short_contract`); None where it carries none.
-        problems: what is wrong with the file, as sentences.
+        missing_bytes: how many bytes it lacks of those that it tells of; 0 where it is whole.
+        problems: what else is wrong with it, as sentences.
     """
 
     targets: tuple[str, ...]
     toolkit: str | None
     tensors: tuple[EngineTensor, ...]
     contract: dict[str, Json] | None
+    missing_bytes: int
     problems: tuple[str, ...]
 
 
@@ -59,8 +61,9 @@ def read_engine_header(path: Path) -> EngineHeader:
         OSError: it cannot be read.
     """
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-        description, problem = _description(data)
-        contract, contract_problem = _contract(data)
+        missing_bytes, text = _description(data)
+        contract, damage = _contract(data)
+    description, problem = _parsed(text)
     targets = description.get("target_platform")
     version = description.get("version")
     return EngineHeader(
@@ -68,26 +71,33 @@ def read_engine_header(path: Path) -> EngineHeader:
         toolkit=version if isinstance(version, str) else None,
         tensors=_tensors(description.get("norm_tensor")),
         contract=contract,
-        problems=tuple(text for text in (problem, contract_problem) if text),
+        missing_bytes=missing_bytes,
+        problems=tuple(sentence for sentence in (problem, damage) if sentence),
     )
 
 
-def _description(data: mmap.mmap) -> tuple[dict[str, Json], str]:
-    cut_off = "It is cut off: it holds {} bytes, and its header tells of {} at least. Build or copy it again."
+def _description(data: mmap.mmap) -> tuple[int, bytes]:
+    """How many bytes are missing, and the text of the description, empty where it is not there."""
     if len(data) < _HEADER_BYTES:
-        return {}, cut_off.format(len(data), _HEADER_BYTES)
+        return _HEADER_BYTES - len(data), b""
     _, _, model_bytes = _HEADER.unpack_from(data)
     start = _HEADER_BYTES + model_bytes + _LENGTH.size
     if len(data) < start:
-        return {}, cut_off.format(len(data), start)
+        return start - len(data), b""
     (length,) = _LENGTH.unpack_from(data, start - _LENGTH.size)
-    if len(data) < start + length:
-        return {}, cut_off.format(len(data), start + length)
+    return max(0, start + length - len(data)), data[start : start + length]
+
+
+def _parsed(description: bytes) -> tuple[dict[str, Json], str]:
+    if not description:
+        return {}, ""
     try:
-        found = json.loads(data[start : start + length])
+        found = json.loads(description)
     except (ValueError, RecursionError):
-        return {}, "Its description cannot be read: it is damaged, or of a form that rknn-tts does not know."
-    return (found, "") if isinstance(found, dict) else ({}, "")
+        found = None
+    if isinstance(found, dict):
+        return found, ""
+    return {}, "Its description cannot be read: it is damaged, or of a form that rknn-tts does not know."
 
 
 def _contract(data: mmap.mmap) -> tuple[dict[str, Json] | None, str]:

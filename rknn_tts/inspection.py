@@ -118,24 +118,35 @@ def _inspect_engine(path: Path, workdir: Path) -> Inspection:
     header = read_engine_header(path)
     beside = path.with_suffix(".json")
     notes = list(header.problems)
-    manifest: Manifest | None = None
-    if not beside.is_file():
-        notes.append(f"There is no manifest beside it ({beside.name}): what it was made of and proven for is unknown.")
-    else:
-        try:
-            manifest = read_manifest(beside)
-        except (UserInput, RecursionError) as error:
-            notes.append(f"The manifest beside it cannot be used: {error}")
-    if manifest and manifest.engine.sha256 != digest:
-        notes.append(
-            f"STALE: the manifest {beside.name} is of another engine (sha256 {manifest.engine.sha256[:16]}, this "
-            f"one has {digest[:16]}), so nothing it says is known of this one. Build it again."
+    manifest = _manifest_of(beside, digest, notes)
+    if header.missing_bytes and not manifest:
+        raise UserInput(
+            f"{path}: is an engine that is cut off: {header.missing_bytes} of the bytes that it tells of are missing. "
+            "Build or copy it again."
         )
-        manifest = None
-    elif manifest and header.contract and header.contract.get("target") != manifest.target:
+    if manifest and header.contract and header.contract.get("target") != manifest.target:
         notes.append(f"The engine says it is for {header.contract.get('target')}, its manifest {manifest.target}.")
     cost = _cost_of(manifest, beside, workdir, notes)
     return replace(_found(path, "engine", digest, notes), engine=header, manifest=manifest, cost=cost)
+
+
+def _manifest_of(beside: Path, digest: str, notes: list[str]) -> Manifest | None:
+    """The manifest `beside` an engine with that digest; None where there is none of it, which `notes` tell."""
+    if not beside.is_file():
+        notes.append(f"There is no manifest beside it ({beside.name}): what it was made of and proven for is unknown.")
+        return None
+    try:
+        manifest = read_manifest(beside)
+    except (UserInput, RecursionError) as error:
+        notes.append(f"The manifest beside it cannot be used: {error}")
+        return None
+    if manifest.engine.sha256 == digest:
+        return manifest
+    notes.append(
+        f"STALE: the manifest {beside.name} is of another engine (sha256 {manifest.engine.sha256[:16]}, this one has "
+        f"{digest[:16]}), so nothing it says is known of this one. Build it again."
+    )
+    return None
 
 
 def _inspect_json(path: Path, workdir: Path) -> Inspection:

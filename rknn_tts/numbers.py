@@ -10,7 +10,7 @@ _DIGITS = 4
 _PLAIN_FROM, _PLAIN_TO = 1e-3, 1e15
 """Between these, no exponent."""
 
-KB_PER_MB = 1000.0
+KB_PER_MB = BYTES_PER_KB = 1000.0
 """As in `cost.model`."""
 
 
@@ -40,5 +40,7 @@ def figures(measured: float | str | None, threshold: float | str | None) -> tupl
 
 
 def size(size_kb: float) -> str:
-    """A size in MB, a small one in KB."""
+    """A size in MB, a small one in KB or bytes."""
+    if size_kb < 1:
+        return f"{size_kb * BYTES_PER_KB:.0f} bytes"
     return f"{size_kb / KB_PER_MB:.1f} MB" if size_kb >= KB_PER_MB else f"{size_kb:.1f} KB"

@@ -63,7 +63,11 @@ def _engine_pairs(engine: EngineHeader) -> list[tuple[str, str]]:
     toolkit = engine.toolkit or "unknown"
     pairs = [("target", ", ".join(engine.targets) or "unknown"), ("toolkit", toolkit)]
     if engine.contract:
-        pairs += [("contract", f"{key} = {_value(value)}") for key, value in engine.contract.items() if key != "schema"]
+        pairs += [
+            (key, _value(engine.contract[key])) for key in ("family", "stage", "source") if engine.contract.get(key)
+        ]
+        if window := engine.contract.get("window"):
+            pairs.append(("window", f"{_value(window)} (frames, emitted, left, right, samples a frame, sample rate)"))
     else:
         pairs.append(("contract", "none: it was not built by rknn-tts"))
     return pairs

@@ -16,6 +16,7 @@ from rknn_tts.cli import SUMMARIES, build_app, main
 from rknn_tts.outcome import Outcome
 from rknn_tts.progress import Say
 from rknn_tts.request import EVERY, Request, options
+from tests.rknn_tts.engines import engine_bytes
 from tests.rknn_tts.samples import ENGINE, OUTCOME, VERDICTS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -276,7 +277,7 @@ def test_bug_has_a_traceback_when_it_is_asked_for(
 def test_other_commands_have_their_findings_in_the_same_object(
     capsys: pytest.CaptureFixture[str], asked: list[Request], tmp_path: Path, words: list[str], key: str
 ) -> None:
-    (tmp_path / "x.rknn").write_bytes(b"RKNN")
+    (tmp_path / "x.rknn").write_bytes(engine_bytes())
     code = main([*(str(tmp_path / "x.rknn") if word == "FILE" else word for word in words), "--json"])
     data = json.loads(capsys.readouterr().out)
     assert (data["schema"], data["exit_code"]) == ("rknn-tts/result/1", code)
@@ -323,7 +324,7 @@ def test_command_ends_quietly_when_its_reader_has_gone() -> None:
 
 def test_command_prints_what_the_encoding_lacks_as_escapes(tmp_path: Path) -> None:
     path = os.fsdecode(os.fsencode(str(tmp_path)) + "/grö\udcffße.rknn".encode("utf-8", "surrogateescape"))
-    Path(path).write_bytes(b"RKNN")
+    Path(path).write_bytes(engine_bytes())
     code = f"""
 import sys
 sys.stdout.reconfigure(encoding="ascii")

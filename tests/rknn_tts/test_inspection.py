@@ -18,8 +18,8 @@ from logs.layer_table import Layer
 from rknn_tts.blocks import plain_text
 from rknn_tts.inspection import inspect_file
 from rknn_tts.present_inspection import inspection_blocks
+from tests.rknn_tts.engines import CONTRACT, engine_bytes
 from tests.rknn_tts.samples import MANIFEST
-from tests.rknn_tts.test_engine_file import CONTRACT, engine_bytes
 
 LAYERS = (
     Layer(1, "InputOperator", "FLOAT16", "CPU", "\\", "(1,4)", 0, 0, 0, 8.0, "InputOperator:x"),
@@ -89,8 +89,8 @@ def test_inspection_of_an_engine_tells_what_it_says_itself_when_there_is_no_mani
     found = inspect_file(path, tmp_path)
     text = plain_text(inspection_blocks(found))
     assert "There is no manifest beside it" in found.notes[0]
-    assert "target:    rk3588" in text
-    assert "contract:  stage = decoder" in text
+    assert "target:   rk3588" in text
+    assert "stage:    decoder" in text
 
 
 @pytest.mark.parametrize(
@@ -133,6 +133,14 @@ def test_inspection_reads_no_layers_when_their_name_leads_elsewhere(tmp_path: Pa
     path.with_suffix(".json").write_text(manifest_text(moved))
     found = inspect_file(path, tmp_path)
     assert "outside" in found.notes[0]
+
+
+@pytest.mark.parametrize("keep", [4, 64, 300])
+def test_inspection_refuses_in_a_sentence_when_an_engine_is_cut_off(tmp_path: Path, keep: int) -> None:
+    path, _ = write_engine(tmp_path)
+    path.write_bytes(path.read_bytes()[:keep])
+    with pytest.raises(UserInput, match="is an engine that is cut off"):
+        inspect_file(path, tmp_path)
 
 
 def test_inspection_of_a_manifest_checks_the_engine_beside_it(tmp_path: Path) -> None:

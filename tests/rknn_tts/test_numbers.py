@@ -48,6 +48,9 @@ def test_figures_differ_on_paper_when_they_differ(
     assert figures(measured, threshold) == texts
 
 
-@pytest.mark.parametrize(("size_kb", "text"), [(0.5, "0.5 KB"), (999.9, "999.9 KB"), (12_212.5, "12.2 MB")])
+@pytest.mark.parametrize(
+    ("size_kb", "text"),
+    [(0.0, "0 bytes"), (0.5, "500 bytes"), (1.0, "1.0 KB"), (999.9, "999.9 KB"), (12_212.5, "12.2 MB")],
+)
 def test_size_is_in_megabytes_when_it_is_large(size_kb: float, text: str) -> None:
     assert size(size_kb) == text
