@@ -77,7 +77,7 @@ def weight_range(model: ir.Model) -> tuple[Verdict, Measurement]:
         "Whether that matters the numeric gates judge"
     )
     return (
-        _range_verdict(WEIGHTS_GATE, extremes, "the largest weight is"),
+        _range_verdict(WEIGHTS_GATE, extremes, "the largest"),
         Measurement(name=SUBNORMAL_WEIGHTS, measured=float(subnormal), unit="values", reason=reason),
     )
 
@@ -96,7 +96,7 @@ def activation_range(model: ir.Model, feeds: Sequence[Feeds]) -> Verdict:
         runs = [_extremes(session.run(feed), labels) for feed in feeds]
     except RknnTtsError as error:
         return failure(ACTIVATIONS_GATE, f"it could not run: {error}")
-    return _range_verdict(ACTIVATIONS_GATE, [extreme for run in runs for extreme in run], "the largest activation is")
+    return _range_verdict(ACTIVATIONS_GATE, [extreme for run in runs for extreme in run], "the largest activation")
 
 
 def _range_verdict(gate: str, extremes: Sequence[Extreme], what: str) -> Verdict:
@@ -106,7 +106,7 @@ def _range_verdict(gate: str, extremes: Sequence[Extreme], what: str) -> Verdict
         extremes, key=lambda item: abs(item.value)
     )
     outside = [str(item) for item in dict.fromkeys(extremes) if not item.fits]
-    detail = f"past fp16's {FP16_MAX:.0f}, first: {listed(outside)}" if outside else f"{what} in {largest}"
+    detail = f"past fp16's {FP16_MAX:.0f}, first: {listed(outside)}" if outside else f"{what}: {largest}"
     return at_most(gate, abs(largest.value), FP16_MAX, "", detail)
 
 

@@ -43,6 +43,8 @@ from rknn_tts.steps import ROOT, Steps
 TOOLKIT = "rknn-toolkit2"
 BUILD_FOLDER = "build"
 GB = 1 << 30
+MEMORY_SHARE = 0.9
+"""Of the machine's memory that the toolkit may take unless the user says otherwise: the rest is the system's and ours."""
 
 TORCH = "RKNN_TTS_TORCH"
 """Environment variable of the worker: which torch the toolkit sees; it may change an engine."""
@@ -206,7 +208,7 @@ def _built(build: Build, steps: Steps, say: Say, go_on: Callable[[], None]) -> P
             feeds=feeds_from_npz(build.source.feeds),
             accepted=build.accepted,
             timeout_s=DEFAULT_TIMEOUT_S if request.timeout_s is None else request.timeout_s,
-            memory_limit_bytes=None if request.memory_gb is None else int(request.memory_gb * GB),
+            memory_limit_bytes=_memory_limit_bytes(request.memory_gb),
         )
 
         def progress(stage: str) -> None:
@@ -216,6 +218,13 @@ def _built(build: Build, steps: Steps, say: Say, go_on: Callable[[], None]) -> P
         build_engine(wanted, progress)
 
     return steps.folder("build", parts, work) / BUILD_FOLDER
+
+
+def _memory_limit_bytes(asked_gb: float | None) -> int:
+    """What the user allows; by default nearly all there is, so that a sentence comes before the kernel's killer."""
+    if asked_gb is not None:
+        return int(asked_gb * GB)
+    return int(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * MEMORY_SHARE)
 
 
 def _stop_early(gates: Background[Proof], graph: GraphInfo, places: Places) -> None:

@@ -71,7 +71,7 @@ class Request:
         "Build past this hardware field: target:offset:shift:limit. May be repeated.", BUILDING, []
     )
     timeout_s: float | None = _option("Stop the toolkit after this many seconds.", BUILDING)
-    memory_gb: float | None = _option("Stop the toolkit past this many GB.", BUILDING)
+    memory_gb: float | None = _option("Stop the toolkit past this many GB; 90 % of the machine by default.", BUILDING)
     json: bool = _option("Print one JSON object instead of text.", EVERY, False)
     junit: str | None = _option("Write the verdicts to this file as JUnit XML.", ("engine", "export", "compile"))
 

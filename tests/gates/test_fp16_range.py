@@ -105,7 +105,7 @@ def test_weight_range_fails_with_reason_when_weights_cannot_be_read(tmp_path: Pa
 def test_activation_range_passes_with_the_largest_when_everything_fits() -> None:
     verdict = activation_range(multiplied(10.0, -100.0, 0.001), [FEED])
     assert (verdict.status, verdict.measured, verdict.threshold) == (Status.PASSED, 4000.0, 65504.0)
-    assert verdict.detail == "the largest activation is in 't1' of Mul, node 'm1': -4000"
+    assert verdict.detail == "the largest activation: 't1' of Mul, node 'm1': -4000"
 
 
 def test_activation_range_names_the_first_tensor_in_graph_order_when_several_are_past() -> None:
