@@ -76,10 +76,26 @@ def extract(
     """
     graph = convenience.extract(model.graph, list(inputs), list(outputs))
     taken = {value.name for value in graph.inputs} | {value.name for value in graph.outputs}
-    _move_aside(graph, (set(inputs.values()) | set(outputs.values())) - taken)
+    move_aside(graph, (set(inputs.values()) | set(outputs.values())) - taken)
     for value, name in zip([*graph.inputs, *graph.outputs], [*inputs.values(), *outputs.values()], strict=True):
         value.name = name
     return with_graph(model, graph)
+
+
+def move_aside(graph: ir.Graph, names: Iterable[str]) -> None:
+    """Rename values of `graph` that stand in the way of `names` (a voice may call an initializer `z`)."""
+    mapping = convenience.create_value_mapping(graph, include_subgraphs=False)
+    for name in names:
+        if name in mapping:
+            value, fresh = mapping[name], f"{name}__original"
+            while fresh in mapping:
+                fresh += "_"
+            if value.is_initializer():
+                del graph.initializers[name]
+                value.name = fresh
+                graph.initializers[fresh] = value
+            else:
+                value.name = fresh
 
 
 def with_graph(model: ir.Model, graph: ir.Graph) -> ir.Model:
@@ -135,19 +151,3 @@ def _rate_behind(node: ir.Node, rate: int) -> int:
             raise ValueError(f"the node {node.name} (Conv) takes the rate {rate} by a stride of {time_stride(node)}")
         return rate // time_stride(node)
     return rate
-
-
-def _move_aside(graph: ir.Graph, names: Collection[str]) -> None:
-    """Rename values that stand in the way of `names` (a voice may call an initializer `z`)."""
-    mapping = convenience.create_value_mapping(graph, include_subgraphs=False)
-    for name in names:
-        if name in mapping:
-            value, fresh = mapping[name], f"{name}__original"
-            while fresh in mapping:
-                fresh += "_"
-            if value.is_initializer():
-                del graph.initializers[name]
-                value.name = fresh
-                graph.initializers[fresh] = value
-            else:
-                value.name = fresh

@@ -16,7 +16,7 @@ import onnx_ir as ir
 
 from contracts.errors import Refusal
 from converters.piper.voice import Voice
-from surgery.graph import ancestors, extract, value_named
+from surgery.graph import ancestors, extract, move_aside, value_named
 
 LATENT, MASK = "z", "y_mask"
 NOISE_LATENT, NOISE_DURATION = "noise_latent", "noise_duration"
@@ -39,14 +39,31 @@ def host_half(voice: Voice) -> ir.Model:
         outputs={voice.seam.latent: LATENT, voice.seam.mask: MASK},
     )
     graph = model.graph
-    latent_noise = value_named(graph, voice.seam.noise).producer()
-    drawn = [node for node in graph if node.op_type.startswith("Random") and node in ancestors(graph.outputs)]
-    others = [node for node in drawn if node is not latent_noise]
-    for node in drawn:
-        number = "" if len(others) < 2 or node is latent_noise else f"_{others.index(node)}"
-        _noise_to_input(graph, node, NOISE_LATENT if node is latent_noise else NOISE_DURATION + number, voice)
+    # Exporters state no types inside a graph; an output needs one.
+    latent, mask = graph.outputs
+    latent.dtype = mask.dtype = ir.DataType.FLOAT
+    latent.shape, mask.shape = ir.Shape(["batch", "channels", "frames"]), ir.Shape(["batch", 1, "frames"])
+    noises = _names_of(list(graph), value_named(graph, voice.seam.noise).producer())
+    move_aside(graph, noises.values())
+    for node, name in noises.items():
+        _noise_to_input(graph, node, name, voice)
     graph.sort()
     return model
+
+
+def noise_names(voice: Voice) -> tuple[str, ...]:
+    """Names of the host half's noise inputs: none, one or several for the durations, then the latent's."""
+    graph, seam = voice.model.graph, voice.seam
+    before = ancestors([value_named(graph, seam.latent), value_named(graph, seam.mask)])
+    nodes = [node for node in graph if node in before]
+    return tuple(_names_of(nodes, value_named(graph, seam.noise).producer()).values())
+
+
+def _names_of(nodes: list[ir.Node], latent_noise: ir.Node | None) -> dict[ir.Node, str]:
+    """The name of the input that replaces each random operator in `nodes`."""
+    others = [node for node in nodes if node.op_type.startswith("Random") and node is not latent_noise]
+    names = {node: NOISE_DURATION + (f"_{i}" if len(others) > 1 else "") for i, node in enumerate(others)}
+    return names if latent_noise is None else {**names, latent_noise: NOISE_LATENT}
 
 
 def _noise_to_input(graph: ir.Graph, node: ir.Node, name: str, voice: Voice) -> None:

@@ -14,9 +14,9 @@ import onnx_ir as ir
 
 from contracts.errors import Refusal
 from converters.piper.config import BOS, EOS, PAD
-from converters.piper.host_half import LATENT, MASK, NOISE_DURATION, NOISE_LATENT
+from converters.piper.host_half import LATENT, MASK, NOISE_LATENT, noise_names
 from converters.piper.voice import Voice, voice_feed
-from converters.stages import FloatArray, OpenSession, Session, Utterance
+from converters.stages import Array, FloatArray, OpenSession, Session, Utterance
 from surgery.graph import extract
 
 AUDIO = "audio"
@@ -33,6 +33,9 @@ NOISE_FRAMES = 300
 SEED = 20240607
 NOISE_STEPS = 16384
 """Frames of noise given to the host half: more than any sentence here takes; what is not needed is cut off."""
+
+WIDEST_NOISE = 512
+"""Channels of the zeros for noise before the seam: durations take 2, an encoder of VITS is 192 wide."""
 
 _LENGTH_SCALE_STEPS = 12
 _LENGTH_SCALES = (0.05, 8.0)
@@ -84,14 +87,10 @@ def run_host(voice: Voice, host: Session, ids: list[int], scales: Scales, noise:
         scales: noise scale, length scale, noise width.
         noise: the latent's noise [1, C, >= N]; zeros where None.
     """
-    # One channel of zeros stands for all of them: it broadcasts.
-    quiet = np.zeros((1, 1, NOISE_STEPS), np.float32)
-    feed = {
-        **voice_feed(voice, ids, scales),
-        NOISE_DURATION: np.zeros((1, 2, len(ids)), np.float32),
-        NOISE_LATENT: quiet if noise is None else noise,
-    }
-    got = host(feed)
+    quiet: dict[str, Array] = dict.fromkeys(noise_names(voice), np.zeros((1, WIDEST_NOISE, len(ids)), np.float32))
+    # One channel of zeros stands for all of the latent's: it broadcasts.
+    quiet[NOISE_LATENT] = np.zeros((1, 1, NOISE_STEPS), np.float32) if noise is None else noise
+    got = host({**voice_feed(voice, ids, scales), **quiet})
     return Latent(np.asarray(got[LATENT], np.float32), np.asarray(got[MASK], np.float32))
 
 

