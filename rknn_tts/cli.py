@@ -21,7 +21,7 @@ from typer.main import get_command
 from contracts.errors import EXIT_REFUSED, UserInput
 from rknn_tts.blocks import is_terminal
 from rknn_tts.hints import did_you_mean
-from rknn_tts.request import EVERY, EXPECTED, Option, Request, options, request_from_make
+from rknn_tts.request import EVERY, EXPECTED, Option, Request, options, request_from_make, taken_from_environment
 
 NAME = "rknn-tts"
 
@@ -140,7 +140,10 @@ def _from_make(command: Annotated[str, typer.Argument(metavar="COMMAND")]) -> in
     try:
         if command not in EVERY:
             raise UserInput(f"There is no command {command}; there are: {', '.join(EVERY)}.")
-        request = request_from_make(command, os.environ, os.environ.get(_OVERRIDES, ""))
+        given = os.environ.get(_OVERRIDES, "")
+        request = request_from_make(command, os.environ, given)
+        for setting in taken_from_environment(command, os.environ, given):
+            typer.echo(f"note: {setting} comes from the environment", err=True)
     except UserInput as error:
         wants_json = os.environ.get("JSON", "") not in ("", "0")
         return _fail(Request(command=command, json=wants_json), error)

@@ -44,7 +44,7 @@ TOOLKIT = "rknn-toolkit2"
 BUILD_FOLDER = "build"
 GB = 1 << 30
 MEMORY_SHARE = 0.9
-"""Of the machine's memory that the toolkit may take unless the user says otherwise: the rest is the system's and ours."""
+"""Of the machine's memory, what the toolkit may take unless the user says otherwise: the rest is for us and others."""
 
 TORCH = "RKNN_TTS_TORCH"
 """Environment variable of the worker: which torch the toolkit sees; it may change an engine."""

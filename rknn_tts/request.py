@@ -141,6 +141,13 @@ def request_from_make(command: str, environment: Mapping[str, str], given: str) 
     return Request(command=command, **values)
 
 
+def taken_from_environment(command: str, environment: Mapping[str, str], given: str) -> list[str]:
+    """Variables of `make COMMAND` that count though they do not stand on its command line, as `NAME=value`."""
+    on_line = {word.split("=")[0] for word in given.split()}
+    names = [option.variable for option in options(command) if option.variable not in on_line]
+    return [f"{name}={environment[name]}" for name in names if environment.get(name)]
+
+
 def _plain(hint: Any) -> type:
     if typing.get_origin(hint) in (types.UnionType, typing.Union, list):
         return _plain(next(a for a in typing.get_args(hint) if a is not type(None)))

@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from contracts.errors import UserInput
-from rknn_tts.request import EVERY, Request, options, request_from_make
+from rknn_tts.request import EVERY, Request, options, request_from_make, taken_from_environment
 
 
 def test_options_cover_every_field_but_the_command() -> None:
@@ -98,3 +98,8 @@ def test_request_from_make_refuses_when_a_variable_cannot_be_read(
     with pytest.raises(UserInput) as refused:
         request_from_make("engine", environment, given)
     assert str(refused.value).startswith(sentence)
+
+
+def test_taken_from_environment_names_what_is_not_on_makes_command_line() -> None:
+    environment = {"TARGET": "rk3588", "FAMILY": "piper", "JSON": "", "PATH": "/bin", "MODEL": "x.onnx"}
+    assert taken_from_environment("engine", environment, "FAMILY= ") == ["TARGET=rk3588"]
