@@ -6,6 +6,7 @@ So one file goes from the machine that exports to the one that compiles, and not
 from __future__ import annotations
 
 import base64
+import hashlib
 import io
 import zlib
 from collections.abc import Mapping, Sequence
@@ -17,10 +18,15 @@ import onnx_ir as ir
 from numpy.typing import NDArray
 
 from contracts.contract import METADATA_KEY, Contract, contract_from_metadata, contract_to_metadata
-from contracts.errors import UserInput
+from contracts.errors import Refusal, UserInput
 
 FEEDS_KEY = "rknn-tts/feeds/1"
 """Key of `metadata_props`: base64 of a zlib-compressed npz whose arrays are named `WINDOW/INPUT`."""
+
+SEAL_KEY = "rknn-tts/seal/1"
+"""Key of `metadata_props`: SHA-256 over the bare graph, the contract and the feeds. Against mistakes, not forgers."""
+
+CARRIED_KEYS = (METADATA_KEY, FEEDS_KEY, SEAL_KEY)
 
 FEEDS_LIMIT_BYTES = 1 << 30
 """No feed is larger unpacked; a file that claims more is refused before it is unpacked."""
@@ -29,19 +35,39 @@ Feed = Mapping[str, NDArray[Any]]
 
 
 def carry(graph: bytes, contract: Contract, feeds: Sequence[Feed]) -> bytes:
-    """The serialised ONNX `graph` with `contract` and `feeds` inside."""
-    model = onnx.load_model_from_string(graph)
-    onnx.helper.set_model_props(model, {**contract_to_metadata(contract), FEEDS_KEY: _pack(feeds)})
+    """The serialised ONNX `graph` with `contract` and `feeds` inside, and a seal over all three."""
+    model = onnx.load_model_from_string(without_carried(graph))
+    texts = {**contract_to_metadata(contract), FEEDS_KEY: _pack(feeds)}
+    bare = bytes(model.SerializeToString(deterministic=True))
+    for key, text in {**texts, SEAL_KEY: _seal(bare, texts)}.items():
+        model.metadata_props.add(key=key, value=text)
     return bytes(model.SerializeToString(deterministic=True))
 
 
 def without_carried(graph: bytes) -> bytes:
     """The serialised ONNX `graph` without what `carry` put in: what the toolkit is given, and builds are found by."""
     model = onnx.load_model_from_string(graph)
-    kept = [entry for entry in model.metadata_props if entry.key not in (METADATA_KEY, FEEDS_KEY)]
+    kept = [entry for entry in model.metadata_props if entry.key not in CARRIED_KEYS]
     del model.metadata_props[:]
     model.metadata_props.extend(kept)
     return bytes(model.SerializeToString(deterministic=True))
+
+
+def check_seal(graph: bytes, where: str) -> None:
+    """Check that the graph, contract and feeds in `graph` are those that `carry` put together.
+
+    Its contract carries verdicts on exactly that graph: after an edit they would vouch for something else.
+
+    Raises:
+        Refusal: something was changed since.
+    """
+    metadata = {entry.key: entry.value for entry in onnx.load_model_from_string(graph).metadata_props}
+    texts = {key: metadata[key] for key in (METADATA_KEY, FEEDS_KEY) if key in metadata}
+    if metadata.get(SEAL_KEY) != _seal(without_carried(graph), texts):
+        raise Refusal(
+            f"{where}: was changed after it was exported, so the verdicts it carries are not about this graph. Export "
+            f"it again, or remove the metadata entries {', '.join(CARRIED_KEYS)} to compile it as a foreign ONNX."
+        )
 
 
 def carried_contract(model: ir.Model, where: str) -> Contract | None:
@@ -95,6 +121,13 @@ def feeds_from_npz(data: bytes) -> tuple[dict[str, NDArray[Any]], ...]:
             window, name = key.split("/", 1)
             found.setdefault(int(window), {})[name] = arrays[key]
     return tuple(found[window] for window in sorted(found))
+
+
+def _seal(bare: bytes, texts: Mapping[str, str]) -> str:
+    digest = hashlib.sha256(bare)
+    for key in sorted(texts):
+        digest.update(f"\n{key}\n{texts[key]}".encode())
+    return digest.hexdigest()
 
 
 def _pack(feeds: Sequence[Feed]) -> str:

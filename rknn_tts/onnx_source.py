@@ -12,7 +12,7 @@ from contracts.contract import Contract, Source, TensorSpec
 from contracts.errors import Refusal
 from contracts.files import sha256_of
 from converters.onnx_file import read_onnx
-from rknn_tts.carried import carried_contract, carried_feeds, feeds_to_npz, without_carried
+from rknn_tts.carried import carried_contract, carried_feeds, check_seal, feeds_to_npz, without_carried
 from rknn_tts.export_step import Proof
 from rknn_tts.feeds import stand_in_feed
 from rknn_tts.onnx_to_engine import OnnxSource
@@ -33,7 +33,9 @@ def open_source(path: Path, steps: Steps) -> OnnxSource:
         return OnnxSource(path, path.stem, _foreign_contract(model, path), None, feeds, _nothing_proven, ())
 
     def bare(folder: Path) -> None:
-        (folder / "model.onnx").write_bytes(without_carried(path.read_bytes()))
+        data = path.read_bytes()
+        check_seal(data, str(path))
+        (folder / "model.onnx").write_bytes(without_carried(data))
 
     graph = steps.folder("bare", {"onnx": sha256_of(path)}, bare) / "model.onnx"
     host, notes = _host_beside(contract, path)
