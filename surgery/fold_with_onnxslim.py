@@ -30,9 +30,11 @@ def fold_with_onnxslim() -> Pass:
 
     def rewrite(model: ir.Model) -> Rewritten:
         before = model.graph.num_nodes()
-        # onnxslim prints its own table of what it did
+        # onnxslim looks for external data in the working directory.
+        whole = ir.external_data.load_to_model(model.clone())
+        # It prints its own table of what it did.
         with contextlib.redirect_stdout(io.StringIO()):
-            slim = onnxslim.slim(ir.to_proto(model))
+            slim = onnxslim.slim(ir.to_proto(whole))
         folded = ir.from_proto(slim)
         return Rewritten(folded, hits=before - folded.graph.num_nodes())
 

@@ -75,6 +75,7 @@ def extract(
         ValueError: an output depends on a graph input that is not among `inputs`, or a name is unknown.
     """
     graph = convenience.extract(model.graph, list(inputs), list(outputs))
+    _sort_initializers(graph, model.graph)
     taken = {value.name for value in graph.inputs} | {value.name for value in graph.outputs}
     move_aside(graph, (set(inputs.values()) | set(outputs.values())) - taken)
     for value, name in zip([*graph.inputs, *graph.outputs], [*inputs.values(), *outputs.values()], strict=True):
@@ -151,3 +152,10 @@ def _rate_behind(node: ir.Node, rate: int) -> int:
             raise ValueError(f"the node {node.name} (Conv) takes the rate {rate} by a stride of {time_stride(node)}")
         return rate // time_stride(node)
     return rate
+
+
+def _sort_initializers(graph: ir.Graph, original: ir.Graph) -> None:
+    """Put initializers in the order of `original`: onnx-ir's extraction leaves them in that of a set, which varies."""
+    kept = [graph.initializers.pop(name) for name in original.initializers if name in graph.initializers]
+    for value in kept:
+        graph.register_initializer(value)

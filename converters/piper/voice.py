@@ -59,7 +59,8 @@ def open_voice(path: Path, sample_rate: int | None = None) -> Voice:
     """
     if sample_rate is not None and sample_rate < 1:
         raise UserInput(f"--sample-rate {sample_rate}: a rate above 0 is expected.")
-    model = read_onnx(path)
+    # Its parts go into other files, where external data would be lost.
+    model = ir.external_data.load_to_model(read_onnx(path))
     seam = find_vits_seam(model, str(path))
     config = read_config(path)
     if seam.speaker is not None or (config.speakers or 1) > 1:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import onnx_ir as ir
 import pytest
 
@@ -44,3 +46,18 @@ def test_fold_keeps_names_and_shapes_of_inputs_and_outputs() -> None:
 def test_fold_prints_nothing(capfd: pytest.CaptureFixture[str]) -> None:
     fold_with_onnxslim().rewrite(static(Recipe()))
     assert capfd.readouterr() == ("", "")
+
+
+def test_fold_takes_weights_from_external_data_wherever_it_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recipe = Recipe()
+    (tmp_path / "model").mkdir()
+    ir.save(static(recipe), tmp_path / "model" / "decoder.onnx", external_data="weights.bin", size_threshold_bytes=0)
+    monkeypatch.chdir(tmp_path)
+    original = ir.load("model/decoder.onnx")
+    assert isinstance(original.graph.initializers["dec.conv_pre.weight"].const_value, ir.ExternalTensor)
+    done = fold_with_onnxslim().rewrite(original)
+    feed = decoder_feed(recipe, WINDOW)
+    assert snr_db(run(static(recipe), feed)["audio"], run(done.model, feed)["audio"]) >= EXACT_PARITY_DB
+    assert isinstance(original.graph.initializers["dec.conv_pre.weight"].const_value, ir.ExternalTensor)

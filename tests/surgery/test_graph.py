@@ -156,6 +156,11 @@ def test_extract_keeps_nested_graphs_and_what_they_capture() -> None:
     np.testing.assert_array_equal(run(cut, {"x": x, "c": np.array(True)})["out"], np.maximum(-x, 0) + 1)
 
 
+def test_extract_gives_the_same_bytes_each_time() -> None:
+    cuts = [extract(ir.from_proto(voice_model()), CUT, {"output": "audio"}) for _ in range(4)]
+    assert len({serialised(cut) for cut in cuts}) == 1
+
+
 def _chain(*convolutions: tuple[str, dict[str, Any]]) -> list[ir.Node]:
     values = ["x", *(f"t{i}" for i in range(len(convolutions)))]
     nodes = [
