@@ -115,7 +115,20 @@ def check_graph(graph: Path, steps: Steps, say: Say) -> GraphInfo:
     return steps.value("graph", GraphInfo, {"graph": sha256_of(graph)}, work)
 
 
-def prove_graph(source: OnnxSource, steps: Steps) -> Proof:
+@dataclass(frozen=True)
+class NumericGates:
+    """What the numeric gates concluded: the export's proof, and the fp16 range of this graph's activations."""
+
+    proof: Proof
+    activations: Verdict
+
+    @property
+    def verdicts(self) -> tuple[Verdict, ...]:
+        """All verdicts."""
+        return (*self.proof.verdicts, self.activations)
+
+
+def judge_numbers(source: OnnxSource, steps: Steps) -> NumericGates:
     """The source's proof, and the fp16 range of its activations (cached)."""
 
     def work() -> Verdict:
@@ -126,8 +139,7 @@ def prove_graph(source: OnnxSource, steps: Steps) -> Proof:
 
     proof = source.prove()
     parts = {"graph": sha256_of(source.graph), "feeds": sha256_of_bytes(source.feeds)}
-    activations = steps.value("activations", Verdict, parts, work)
-    return dataclasses.replace(proof, verdicts=(*proof.verdicts, activations))
+    return NumericGates(proof, steps.value("activations", Verdict, parts, work))
 
 
 def convert_onnx(request: Request, target: str, source: OnnxSource, steps: Steps, say: Say) -> Outcome:
@@ -147,21 +159,21 @@ def convert_onnx(request: Request, target: str, source: OnnxSource, steps: Steps
     make_folder(places.log.parent)
     graph = check_graph(source.graph, steps, say)
     stop_if_failed(graph.verdicts, places.failed, None, f"{places.engine.name} was not built")
-    gates = Background(lambda: prove_graph(source, steps))
+    gates = Background(lambda: judge_numbers(source, steps))
     build = Build(request, target, source, accepted, places, python)
     try:
         folder = _built(build, steps, say, lambda: _stop_early(gates, graph, places))
     except GateFailure as error:
         raise _with_verdicts(error, graph.verdicts, places, accepted) if not error.verdicts else error from error
-    proof = gates.result()
-    proven = (*proof.verdicts, *graph.verdicts)
+    numbers = gates.result()
+    proven = (*numbers.verdicts, *graph.verdicts)
     stop_if_failed(proven, places.failed, None, f"{places.engine.name} was not written")
     judged = _judge(build, folder, steps, say)
     if "build" in steps.reused:
         publish([(places.log, (folder / "lines.log").read_bytes())])
     verdicts = (*proven, *judged.verdicts)
     stop_if_failed(verdicts, places.failed, places.log, f"{places.engine.name} was not written")
-    return _publish(build, graph, proof, judged, folder, steps)
+    return _publish(build, graph, numbers, judged, folder, steps)
 
 
 @dataclass(frozen=True)
@@ -227,11 +239,11 @@ def _memory_limit_bytes(asked_gb: float | None) -> int:
     return int(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * MEMORY_SHARE)
 
 
-def _stop_early(gates: Background[Proof], graph: GraphInfo, places: Places) -> None:
+def _stop_early(gates: Background[NumericGates], graph: GraphInfo, places: Places) -> None:
     """End the build if a gate beside it has failed by now."""
-    proof = gates.peek()
-    if proof is not None:
-        verdicts = (*proof.verdicts, *graph.verdicts)
+    numbers = gates.peek()
+    if numbers is not None:
+        verdicts = (*numbers.verdicts, *graph.verdicts)
         stop_if_failed(verdicts, places.failed, None, f"{places.engine.name} was not built to its end")
 
 
@@ -262,9 +274,11 @@ def _judge(build: Build, folder: Path, steps: Steps, say: Say) -> BuildInfo:
     )
 
 
-def _publish(build: Build, graph: GraphInfo, proof: Proof, judged: BuildInfo, folder: Path, steps: Steps) -> Outcome:
+def _publish(
+    build: Build, graph: GraphInfo, numbers: NumericGates, judged: BuildInfo, folder: Path, steps: Steps
+) -> Outcome:
     source, places, engine = build.source, build.places, (folder / "engine.rknn").read_bytes()
-    contract = with_proof(source.contract, proof)
+    contract = with_proof(source.contract, numbers.proof)
     twin = carry(source.graph.read_bytes(), contract, feeds_from_npz(source.feeds))
     manifest = Manifest(
         family=contract.family,
@@ -284,8 +298,8 @@ def _publish(build: Build, graph: GraphInfo, proof: Proof, judged: BuildInfo, fo
         cache=contract.cache,
         thresholds=contract.thresholds,
         passes=contract.passes,
-        verdicts=(*proof.verdicts, *graph.verdicts, *judged.verdicts),
-        measurements=(*proof.measurements, *graph.measurements, *judged.measurements),
+        verdicts=(*numbers.verdicts, *graph.verdicts, *judged.verdicts),
+        measurements=(*contract.measurements, *graph.measurements, *judged.measurements),
     )
     manifest = _with_board_figures(manifest, places)
     files = [(places.engine, engine), (places.onnx, twin)]

@@ -22,7 +22,7 @@ from rknn_tts.checkpoint_to_onnx import (
     prove_export,
 )
 from rknn_tts.failing import stop_if_failed
-from rknn_tts.onnx_to_engine import OnnxSource, check_graph, convert_onnx, prove_graph, with_proof
+from rknn_tts.onnx_to_engine import OnnxSource, check_graph, convert_onnx, judge_numbers, with_proof
 from rknn_tts.outcome import Outcome
 from rknn_tts.places import export_failed_place, export_place, make_folder
 from rknn_tts.progress import Say
@@ -52,10 +52,10 @@ def export(request: Request, say: Say) -> Outcome:
     source = _exported(open_conversion(request, say), steps)
     place = export_place(source.contract, source.stem, request.output)
     make_folder(place.parent)
-    graph, proof = check_graph(source.graph, steps, say), prove_graph(source, steps)
-    verdicts = (*proof.verdicts, *graph.verdicts)
+    graph, numbers = check_graph(source.graph, steps, say), judge_numbers(source, steps)
+    verdicts = (*numbers.verdicts, *graph.verdicts)
     stop_if_failed(verdicts, export_failed_place(source.contract, source.stem), None, f"{place.name} was not written")
-    contract = with_proof(source.contract, proof)
+    contract = with_proof(source.contract, numbers.proof)
     files = [(place, carry(source.graph.read_bytes(), contract, feeds_from_npz(source.feeds)))]
     if contract.host and source.host:
         files.append((place.with_name(contract.host.file), source.host.read_bytes()))
@@ -64,7 +64,7 @@ def export(request: Request, say: Say) -> Outcome:
         files=tuple(str(path) for path, _ in files),
         manifest=None,
         verdicts=verdicts,
-        measurements=(*proof.measurements, *graph.measurements),
+        measurements=(*contract.measurements, *graph.measurements),
         notes=source.notes,
         reused=tuple(steps.reused),
     )
