@@ -13,6 +13,9 @@ from google.protobuf.message import DecodeError  # type: ignore[import-untyped] 
 
 from contracts.errors import Refusal, UserInput
 
+_LOCATION = b"\x0a\x08location"
+"""How the key of an external tensor's file stands in the bytes of a model: field 1, 8 bytes long."""
+
 
 def read_onnx(path: Path) -> ir.Model:
     """The model in the file `path`; its external tensors are checked and stay on disk until they are used.
@@ -38,6 +41,17 @@ def read_onnx(path: Path) -> ir.Model:
     for tensor in _external_tensors(model):
         _check_external(path, tensor)
     return model
+
+
+def external_files(path: Path) -> tuple[Path, ...]:
+    """The files that hold external data of the ONNX `path`; only where there are any is the graph read.
+
+    Raises:
+        UserInput, Refusal: see `read_onnx`.
+    """
+    if _LOCATION not in path.read_bytes():
+        return ()
+    return tuple(sorted({path.parent / str(tensor.location) for tensor in _external_tensors(read_onnx(path))}))
 
 
 def _external_tensors(model: ir.Model) -> list[ir.ExternalTensor]:

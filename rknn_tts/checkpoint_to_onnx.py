@@ -16,6 +16,7 @@ from contracts.contract import Contract, HostHalf, Source
 from contracts.errors import UserInput
 from contracts.files import sha256_of
 from contracts.serial import from_json, to_json
+from converters.onnx_file import external_files
 from converters.registry import STAGES
 from converters.stages import Checkpoint, Session, Stage, StageExport, StageOptions, find_stage
 from rknn_tts.carried import feeds_to_npz
@@ -161,6 +162,8 @@ def _options(request: Request, stage: Stage) -> StageOptions:
 
 
 def _companion_digest(path: Path) -> str:
-    """Digest of the files whose name begins with the checkpoint's: its JSON, its external data."""
-    beside = sorted(p for p in path.parent.glob(f"{glob.escape(path.name)}*") if p.is_file() and p != path)
-    return " ".join(f"{p.name}:{sha256_of(p)}" for p in beside)
+    """Digest of what belongs to a checkpoint: files whose name begins with its own (its JSON), its external data."""
+    beside = {p for p in path.parent.glob(f"{glob.escape(path.name)}*") if p.is_file() and p != path}
+    if path.suffix == ".onnx":
+        beside.update(external_files(path))
+    return " ".join(f"{p.relative_to(path.parent)}:{sha256_of(p)}" for p in sorted(beside))

@@ -170,7 +170,7 @@ def convert_onnx(request: Request, target: str, source: OnnxSource, steps: Steps
     stop_if_failed(proven, places.failed, None, f"{places.engine.name} was not written")
     judged = _judge(build, folder, steps, say)
     if "build" in steps.reused:
-        publish([(places.log, (folder / "lines.log").read_bytes())])
+        _restore_log(places.log, folder / "lines.log")
     verdicts = (*proven, *judged.verdicts)
     stop_if_failed(verdicts, places.failed, places.log, f"{places.engine.name} was not written")
     return _publish(build, graph, numbers, judged, folder, steps)
@@ -272,6 +272,13 @@ def _judge(build: Build, folder: Path, steps: Steps, say: Say) -> BuildInfo:
     return steps.value(
         "judge", BuildInfo, {**build.parts, "thresholds": thresholds, "layers": str(places.layers)}, work
     )
+
+
+def _restore_log(log: Path, lines: Path) -> None:
+    """Put the clean `lines` of a build that was found again in the place of its raw log, unless that is still there."""
+    kept = lines.read_text(encoding="utf-8").splitlines()
+    if not log.is_file() or list(clean_lines(log.read_bytes())) != kept:
+        publish([(log, lines.read_bytes())])
 
 
 def _publish(

@@ -1,0 +1,79 @@
+"""Runs the commands in a folder and a cache of the test's own."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rknn_tts import pipeline
+from rknn_tts.outcome import Outcome
+from rknn_tts.request import Request
+
+COMMANDS: dict[str, Callable[[Request, Any], Outcome]] = {
+    "engine": pipeline.engine,
+    "export": pipeline.export,
+    "compile": pipeline.compile_onnx,
+}
+
+
+@dataclass
+class Heard:
+    """What a command said while it ran."""
+
+    steps: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    def step(self, text: str) -> None:
+        self.steps.append(text)
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+
+@dataclass(frozen=True)
+class Workshop:
+    """A working directory, and the cache that its commands use."""
+
+    folder: Path
+    cache: Path
+
+    def run(self, command: str, said: Heard | None = None, **options: Any) -> Outcome:
+        """The command with `options`, run in the folder."""
+        with pytest.MonkeyPatch.context() as patch:
+            patch.chdir(self.folder)
+            patch.setenv("RKNN_TTS_CACHE", str(self.cache))
+            return COMMANDS[command](Request(command=command, **options), said or Heard())
+
+    def build(self, said: Heard | None = None, **options: Any) -> Outcome:
+        """`engine piper --target rk3588`."""
+        return self.run("engine", said, family="piper", target="rk3588", **options)
+
+    def beside(self, name: str) -> Workshop:
+        """Another folder with the same cache."""
+        folder = self.folder.parent / name
+        folder.mkdir(exist_ok=True)
+        return Workshop(folder, self.cache)
+
+    def fresh(self, name: str) -> Workshop:
+        """Another folder with an empty cache."""
+        return Workshop(self.beside(name).folder, self.folder.parent / f"{name}-cache")
+
+    def json(self, path: str) -> Any:
+        """The JSON in the file `path` of the folder."""
+        return json.loads((self.folder / path).read_text(encoding="utf-8"))
+
+    def files(self) -> set[str]:
+        """Every file in the folder."""
+        return {path.relative_to(self.folder).as_posix() for path in self.folder.rglob("*") if path.is_file()}
+
+
+def new_workshop(factory: pytest.TempPathFactory) -> Workshop:
+    """An empty one."""
+    root = factory.mktemp("workshop")
+    (root / "work").mkdir()
+    return Workshop(root / "work", root / "cache")
