@@ -15,7 +15,7 @@ from converters.onnx_file import read_onnx
 from rknn_tts.carried import carried_contract, carried_feeds, check_seal, feeds_to_npz, without_carried
 from rknn_tts.export_step import Proof
 from rknn_tts.feeds import stand_in_feed
-from rknn_tts.onnx_to_engine import OnnxSource
+from rknn_tts.graph_at_hand import OnnxSource
 from rknn_tts.steps import Steps
 
 

@@ -22,7 +22,8 @@ from rknn_tts.checkpoint_to_onnx import (
     prove_export,
 )
 from rknn_tts.failing import stop_if_failed
-from rknn_tts.onnx_to_engine import OnnxSource, check_graph, convert_onnx, judge_numbers, with_proof
+from rknn_tts.graph_at_hand import OnnxSource, check_graph, judge_numbers, with_proof
+from rknn_tts.onnx_to_engine import convert_onnx
 from rknn_tts.outcome import Outcome
 from rknn_tts.places import export_failed_place, export_place, make_folder
 from rknn_tts.progress import Say

@@ -1,4 +1,4 @@
-"""The compile step: an NPU-ready ONNX to an engine, and the gates on what the toolkit printed and simulated."""
+"""The gates on a build: what the toolkit printed, its layer table, and what it simulated."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ from contracts.manifest import Layers, LogSummary, Memory
 from contracts.verdicts import Measurement, Verdict, failure, passed
 from cost.summary import summarise_layers, summarise_memory
 from engine.build import BuildResult
-from gates.session import Session
-from gates.simulator import judge_simulator
 from logs.judge import judge_log
 from logs.layer_table import Layer, LayerTable, parse_layer_table
 from logs.regtask import RegtaskKey
@@ -64,6 +62,9 @@ def judge_build(
         accepted: REGTASK keys the user builds past.
         layers_file: the file that will hold every layer, as the manifest names it.
     """
+    from gates.session import Session  # onnxruntime: only where a build is judged, not where its verdicts are found
+    from gates.simulator import judge_simulator
+
     lines = build.lines.read_text(encoding="utf-8").splitlines()
     judged = judge_log(lines, accepted)
     table = parse_layer_table(lines)

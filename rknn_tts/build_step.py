@@ -1,0 +1,124 @@
+"""The cached steps `build` and `judge`: the toolkit run on a graph, and the gates on what it printed and simulated."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from contracts.contract import short_contract
+from contracts.files import sha256_of, sha256_of_bytes
+from contracts.serial import to_json
+from engine.environment import CONVERTER_PYTHON
+from logs.lines import clean_lines
+from logs.regtask import RegtaskKey
+from rknn_tts.build_gates import Judged, judge_build
+from rknn_tts.carried import feeds_from_npz
+from rknn_tts.graph_at_hand import OnnxSource
+from rknn_tts.places import Places
+from rknn_tts.progress import Say
+from rknn_tts.publish import publish
+from rknn_tts.request import Request
+from rknn_tts.steps import ROOT, Steps
+
+BUILD_FOLDER = "build"
+GB = 1 << 30
+MEMORY_SHARE = 0.9
+"""Of the machine's memory, what the toolkit may take unless the user says otherwise: the rest is for us and others."""
+
+TORCH = "RKNN_TTS_TORCH"
+"""Environment variable of the worker: which torch the toolkit sees; it may change an engine."""
+
+
+@dataclass(frozen=True)
+class Build:
+    """One build: what is built, for which chip, and where it goes."""
+
+    request: Request
+    target: str
+    source: OnnxSource
+    accepted: tuple[RegtaskKey, ...]
+    places: Places
+    python: Path
+
+    @property
+    def parts(self) -> dict[str, str]:
+        """What the build depends on, code aside."""
+        return {
+            "graph": sha256_of(self.source.graph),
+            "feeds": sha256_of_bytes(self.source.feeds),
+            "target": self.target,
+            "toolkit": self.request.toolkit,
+            "environment": _environment_digest(self.request.toolkit),
+            "custom_string": short_contract(self.source.contract, self.target, self.request.toolkit),
+            "accepted": " ".join(map(str, self.accepted)),
+        }
+
+
+def built(build: Build, steps: Steps, say: Say, go_on: Callable[[], None]) -> Path:
+    """The cached build's result folder; `go_on` is asked at every stage, and ends the build by raising."""
+    parts, request = build.parts, build.request
+
+    def work(folder: Path) -> None:
+        from engine.build import DEFAULT_TIMEOUT_S, BuildRequest, build_engine
+
+        say.step(f"building for {build.target}")
+        wanted = BuildRequest(
+            onnx=build.source.graph,
+            target=build.target,
+            toolkit=request.toolkit,
+            converter_python=build.python,
+            result_folder=folder / BUILD_FOLDER,
+            log=build.places.log,
+            custom_string=parts["custom_string"],
+            feeds=feeds_from_npz(build.source.feeds),
+            accepted=build.accepted,
+            timeout_s=DEFAULT_TIMEOUT_S if request.timeout_s is None else request.timeout_s,
+            memory_limit_bytes=_memory_limit_bytes(request.memory_gb),
+        )
+
+        def progress(stage: str) -> None:
+            go_on()
+            say.step(f"building for {build.target}: {stage}")
+
+        build_engine(wanted, progress)
+
+    return steps.folder("build", parts, work) / BUILD_FOLDER
+
+
+def _memory_limit_bytes(asked_gb: float | None) -> int:
+    """What the user allows; by default nearly all there is, so that a sentence comes before the kernel's killer."""
+    if asked_gb is not None:
+        return int(asked_gb * GB)
+    return int(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * MEMORY_SHARE)
+
+
+def judge(build: Build, folder: Path, steps: Steps, say: Say) -> Judged:
+    """The cached gates on the log, the layer table and the simulator's outputs of the build in `folder`."""
+    source, layers_file = build.source, str(build.places.layers)
+
+    def work() -> Judged:
+        from engine.build import read_build
+
+        say.step("judging the log and the simulator")
+        feeds = feeds_from_npz(source.feeds)
+        return judge_build(read_build(folder), source.graph, source.contract, feeds, build.accepted, layers_file)
+
+    thresholds = json.dumps(to_json(source.contract.thresholds), sort_keys=True)
+    return steps.value("judge", Judged, {**build.parts, "thresholds": thresholds, "layers": layers_file}, work)
+
+
+def restore_log(log: Path, lines: Path) -> None:
+    """Put the clean `lines` of a build that was found again in the place of its raw log, unless that is still there."""
+    kept = lines.read_text(encoding="utf-8").splitlines()
+    if not log.is_file() or list(clean_lines(log.read_bytes())) != kept:
+        publish([(log, lines.read_bytes())])
+
+
+def _environment_digest(toolkit: str) -> str:
+    """What the converter environment is: its lock, or the interpreter that the user put in its place."""
+    lock = ROOT / "requirements" / f"rknn-{toolkit}.txt"
+    digest = sha256_of(lock) if lock.is_file() else ""
+    return " ".join([digest, os.environ.get(CONVERTER_PYTHON, ""), os.environ.get(TORCH, "")])

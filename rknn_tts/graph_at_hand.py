@@ -1,0 +1,101 @@
+"""The graph that is about to be compiled, and the gates on it: cached, each found again by the graph's digest."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from contracts.contract import Contract
+from contracts.files import sha256_of, sha256_of_bytes
+from contracts.verdicts import Measurement, Verdict
+from rknn_tts.carried import feeds_from_npz
+from rknn_tts.export_step import Proof
+from rknn_tts.progress import Say
+from rknn_tts.steps import Steps
+
+
+@dataclass(frozen=True)
+class OnnxSource:
+    """What is compiled.
+
+    Attributes:
+        graph: the bare graph, as the toolkit is given it.
+        stem: stem of the engine's file.
+        contract: its contract, without a proof.
+        host: the host half's file; None where there is none.
+        feeds: real inputs of the graph, as an npz (`carried.feeds_to_npz`).
+        prove: the verdicts that the graph brings along, or reaches now.
+        notes: sentences for the user.
+    """
+
+    graph: Path
+    stem: str
+    contract: Contract
+    host: Path | None
+    feeds: bytes
+    prove: Callable[[], Proof]
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class GraphInfo:
+    """The step `graph`: the structural gates on the graph, and what the manifest says of it."""
+
+    opset: int
+    nodes: int
+    verdicts: tuple[Verdict, ...]
+    measurements: tuple[Measurement, ...]
+
+
+def check_graph(graph: Path, steps: Steps, say: Say) -> GraphInfo:
+    """The cached structural gates on `graph`: fast, so they come before anything is built."""
+
+    def work() -> GraphInfo:
+        from converters.onnx_file import read_onnx
+        from rknn_tts.graph_gates import judge_structure
+
+        say.step("checking the graph")
+        model = read_onnx(graph)
+        verdicts, measurements = judge_structure(model)
+        return GraphInfo(
+            opset=model.opset_imports.get("", 0),
+            nodes=model.graph.num_nodes(),
+            verdicts=tuple(verdicts),
+            measurements=tuple(measurements),
+        )
+
+    return steps.value("graph", GraphInfo, {"graph": sha256_of(graph)}, work)
+
+
+@dataclass(frozen=True)
+class NumericGates:
+    """What the numeric gates concluded: the export's proof, and the fp16 range of this graph's activations."""
+
+    proof: Proof
+    activations: Verdict
+
+    @property
+    def verdicts(self) -> tuple[Verdict, ...]:
+        """All verdicts."""
+        return (*self.proof.verdicts, self.activations)
+
+
+def judge_numbers(source: OnnxSource, steps: Steps) -> NumericGates:
+    """The source's proof, and the fp16 range of its activations (cached)."""
+
+    def work() -> Verdict:
+        from converters.onnx_file import read_onnx
+        from gates.fp16_range import activation_range
+
+        return activation_range(read_onnx(source.graph), feeds_from_npz(source.feeds))
+
+    proof = source.prove()
+    parts = {"graph": sha256_of(source.graph), "feeds": sha256_of_bytes(source.feeds)}
+    return NumericGates(proof, steps.value("activations", Verdict, parts, work))
+
+
+def with_proof(contract: Contract, proof: Proof) -> Contract:
+    """`contract` with what was proven, as an exported ONNX carries it."""
+    return dataclasses.replace(contract, passes=proof.passes, verdicts=proof.verdicts, measurements=proof.measurements)

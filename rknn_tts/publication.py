@@ -1,0 +1,92 @@
+"""The end of the road: an engine that every gate lets through, its manifest and twin, put in their places."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from contracts.errors import UserInput
+from contracts.files import sha256_of_bytes
+from contracts.manifest import EngineFile, Manifest, OnnxTwin, Toolkit, manifest_text, read_manifest
+from contracts.serial import to_json
+from contracts.verdicts import Status, Verdict
+from rknn_tts.build_gates import Judged
+from rknn_tts.build_step import Build
+from rknn_tts.carried import carry, feeds_from_npz
+from rknn_tts.graph_at_hand import GraphInfo, NumericGates, with_proof
+from rknn_tts.outcome import Outcome
+from rknn_tts.places import Places
+from rknn_tts.publish import publish
+from rknn_tts.steps import Steps
+
+TOOLKIT = "rknn-toolkit2"
+
+
+def publish_engine(
+    build: Build, graph: GraphInfo, numbers: NumericGates, judged: Judged, folder: Path, steps: Steps
+) -> Outcome:
+    """Put the engine in `folder` in its place, with its ONNX twin, host half, layer table and, last, its manifest.
+
+    Raises:
+        UserInput: a place cannot be written.
+    """
+    source, places, engine = build.source, build.places, (folder / "engine.rknn").read_bytes()
+    contract = with_proof(source.contract, numbers.proof)
+    twin = carry(source.graph.read_bytes(), contract, feeds_from_npz(source.feeds))
+    manifest = Manifest(
+        family=contract.family,
+        stage=contract.stage,
+        target=build.target,
+        toolkit=Toolkit(TOOLKIT, build.request.toolkit),
+        source=contract.source,
+        onnx=OnnxTwin(places.onnx.name, sha256_of_bytes(twin), graph.opset, graph.nodes),
+        engine=EngineFile(places.engine.name, sha256_of_bytes(engine), len(engine)),
+        inputs=contract.inputs,
+        outputs=contract.outputs,
+        layers=judged.layers,
+        memory=judged.memory,
+        log=judged.log,
+        host=contract.host if source.host is not None else None,
+        window=contract.window,
+        cache=contract.cache,
+        thresholds=contract.thresholds,
+        passes=contract.passes,
+        verdicts=(*numbers.verdicts, *graph.verdicts, *judged.verdicts),
+        measurements=(*contract.measurements, *graph.measurements, *judged.measurements),
+    )
+    every_layer = json.dumps(to_json(judged.every_layer), indent=0) + "\n"
+    manifest = _with_board_figures(manifest, places)
+    files = [(places.engine, engine), (places.onnx, twin)]
+    if source.host is not None and manifest.host is not None:
+        files.append((places.engine.with_name(manifest.host.file), source.host.read_bytes()))
+    files += [(places.layers, every_layer.encode()), (places.manifest, manifest_text(manifest).encode())]
+    publish(files)
+    places.failed.unlink(missing_ok=True)
+    return Outcome(
+        files=tuple(str(path) for path, _ in files),
+        manifest=manifest,
+        verdicts=manifest.verdicts,
+        measurements=manifest.measurements,
+        notes=(*source.notes, *_unproven_notes(manifest.verdicts)),
+        reused=tuple(steps.reused),
+        log=str(places.log),
+    )
+
+
+def _with_board_figures(manifest: Manifest, places: Places) -> Manifest:
+    """`manifest` with the board figures of the manifest it replaces, if that is of the same engine."""
+    try:
+        earlier = read_manifest(places.manifest)
+    except UserInput:
+        return manifest
+    same = earlier.engine.sha256 == manifest.engine.sha256
+    return dataclasses.replace(manifest, board=earlier.board) if same else manifest
+
+
+def _unproven_notes(verdicts: Sequence[Verdict]) -> list[str]:
+    count = sum(verdict.status is Status.UNPROVEN for verdict in verdicts)
+    if not count:
+        return []
+    return [f"UNPROVEN: {count} verdict{'s' * (count > 1)} can only be given by a board; nothing here was run on one."]
