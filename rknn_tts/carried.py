@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import io
+import zipfile
 import zlib
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -32,6 +33,9 @@ FEEDS_LIMIT_BYTES = 1 << 30
 """No feed is larger unpacked; a file that claims more is refused before it is unpacked."""
 
 Feed = Mapping[str, NDArray[Any]]
+
+_DAMAGES = (ValueError, OSError, EOFError, KeyError, MemoryError, RuntimeError, zlib.error, zipfile.BadZipFile)
+"""What base64, zlib, zipfile and numpy raise on what they cannot read; MemoryError where a header claims too much."""
 
 
 def carry(graph: bytes, contract: Contract, feeds: Sequence[Feed]) -> bytes:
@@ -97,7 +101,7 @@ def carried_feeds(model: ir.Model, where: str) -> tuple[dict[str, NDArray[Any]],
         if unzip.unconsumed_tail:
             raise ValueError(f"more than {FEEDS_LIMIT_BYTES} bytes")
         return feeds_from_npz(data)
-    except (ValueError, OSError, zlib.error, EOFError, KeyError) as error:
+    except _DAMAGES as error:
         raise UserInput(f"{where}: carries damaged feeds ({error}); export it again.") from error
 
 
@@ -113,9 +117,12 @@ def feeds_from_npz(data: bytes) -> tuple[dict[str, NDArray[Any]], ...]:
     """The feeds that `feeds_to_npz` wrote.
 
     Raises:
-        ValueError, OSError, KeyError: `data` is something else.
+        ValueError, OSError, KeyError, zipfile.BadZipFile: `data` is something else.
     """
     found: dict[int, dict[str, NDArray[Any]]] = {}
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:  # each array may be compressed once more
+        if sum(member.file_size for member in archive.infolist()) > FEEDS_LIMIT_BYTES:
+            raise ValueError(f"more than {FEEDS_LIMIT_BYTES} bytes")
     with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
         for key in arrays.files:
             window, name = key.split("/", 1)

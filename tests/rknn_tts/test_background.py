@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from contracts.errors import Refusal
+from rknn_tts.background import Background
+
+LONG_S = 10.0
+
+
+def test_background_gives_the_result_when_asked() -> None:
+    assert Background(lambda: 42).result() == 42
+
+
+def test_peek_does_not_wait() -> None:
+    go_on = threading.Event()
+    work = Background(lambda: go_on.wait(LONG_S))
+    assert work.peek() is None
+    go_on.set()
+    assert work.result() is True
+    assert work.peek() is True
+
+
+@pytest.mark.parametrize("error", [Refusal("no voice"), ValueError("a bug"), KeyboardInterrupt()])
+def test_background_raises_what_the_work_raised(error: BaseException) -> None:
+    def fail() -> None:
+        raise error
+
+    work = Background(fail)
+    for _ in range(2):
+        with pytest.raises(type(error)) as caught:
+            work.result()
+        assert caught.value is error
+    with pytest.raises(type(error)):
+        work.peek()
+
+
+def test_background_runs_beside_its_caller() -> None:
+    here, there = threading.Event(), threading.Event()
+
+    def work() -> bool:
+        there.set()
+        return here.wait(LONG_S)
+
+    beside = Background(work)
+    assert there.wait(LONG_S)
+    here.set()
+    assert beside.result() is True
