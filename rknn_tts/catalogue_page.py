@@ -1,0 +1,48 @@
+"""Writes docs/passes.md from the catalogue of passes: `python -m rknn_tts.catalogue_page > docs/passes.md`.
+
+A test compares the page with what this gives.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+from surgery.catalogue import CATALOGUE
+from surgery.declaration import EXACT_PARITY_DB, Declaration, Exact
+
+_HEAD = f"""# Passes
+
+Generated from `surgery/catalogue.py` by `python -m rknn_tts.catalogue_page > docs/passes.md`; a test compares them.
+
+A pass is one rewrite of a graph, in a module of its name. It is exact, or an approximation with a stated bound; either
+way its graph is run against the graph before it (the gate `pass.PASS`, an exact one at {EXACT_PARITY_DB:g} dB).
+"""
+
+
+def passes_page(catalogue: Sequence[Declaration] = CATALOGUE) -> str:
+    """The page: a table of all passes, then what each does, as its module says it."""
+    rows = [f"| [{d.name}](#{d.name}) | {d.summary} | {_exactness(d)} | {_after(d)} |" for d in catalogue]
+    table = "\n".join(["| Pass | What it does | Algebra | Runs after |", "|---|---|---|---|", *rows])
+    return "\n".join([_HEAD, table, *(_section(declaration) for declaration in catalogue)]) + "\n"
+
+
+def _exactness(declaration: Declaration) -> str:
+    kind = declaration.exactness
+    bound = "exact" if isinstance(kind, Exact) else f"at least {kind.minimum_db:g} dB"
+    return f"{bound}: {kind.why}"
+
+
+def _after(declaration: Declaration) -> str:
+    return ", ".join(sorted(declaration.after)) or "-"
+
+
+def _section(declaration: Declaration) -> str:
+    text = inspect.getdoc(import_module(f"surgery.{declaration.name}")) or ""
+    return f"\n## {declaration.name}\n\n```text\n{text}\n```"
+
+
+if __name__ == "__main__":
+    sys.stdout.write(passes_page())

@@ -1,0 +1,24 @@
+"""One workplace for all pages: the conversions are done once, and found again by the commands that repeat them."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.docs.workplace import ENGINE_COMMAND, Ran, Workplace, make_workplace
+
+
+@pytest.fixture(scope="session")
+def workplace(tmp_path_factory: pytest.TempPathFactory) -> Workplace:
+    """A working copy in which the first command of the README has been run."""
+    made = make_workplace(tmp_path_factory.mktemp("workplace"))
+    first = made.run(ENGINE_COMMAND)
+    assert first.code == 0, first.output
+    return made
+
+
+@pytest.fixture(scope="session")
+def masked(workplace: Workplace) -> Ran:
+    """The default voice with a masked decoder, which has gates that the default has not."""
+    done = workplace.run(f"{ENGINE_COMMAND} DECODER_MASK=1")
+    assert done.code == 0, done.output
+    return done

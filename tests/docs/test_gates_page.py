@@ -1,0 +1,50 @@
+"""Holds docs/gates.md and the verdicts of real engines together."""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import cache
+from typing import Any
+
+from tests.docs.pages import ROOT, table_rows
+from tests.docs.workplace import Ran, Workplace
+
+GATES = table_rows(ROOT / "docs" / "gates.md")
+_BOUND = re.compile(r"(>=|<=) ([\d.]+)(?: (\w+))?")
+
+
+@cache
+def pattern(name: str) -> re.Pattern[str]:
+    """What a name of the page stands for: words in capitals are any."""
+    return re.compile(re.sub(r"[A-Z]+", r"\\w+", re.escape(name)))
+
+
+def verdicts(place: Workplace, stem: str) -> list[dict[str, Any]]:
+    """The verdicts in the manifest of the engine `stem`."""
+    manifest = json.loads((place.folder / "engines" / "rk3588" / f"{stem}.json").read_text(encoding="utf-8"))
+    return list(manifest["verdicts"])
+
+
+def test_gates_are_in_the_page_when_an_engine_has_their_verdict(workplace: Workplace, masked: Ran) -> None:
+    found = verdicts(workplace, "piper-decoder-w109") + verdicts(workplace, "piper-decoder-w109-masked")
+    missing = [v["gate"] for v in found if not any(pattern(name).fullmatch(v["gate"]) for name in GATES)]
+    assert missing == []
+
+
+def test_gates_of_the_page_have_a_verdict_in_a_real_manifest(workplace: Workplace, masked: Ran) -> None:
+    found = verdicts(workplace, "piper-decoder-w109") + verdicts(workplace, "piper-decoder-w109-masked")
+    silent = [name for name in GATES if not any(pattern(name).fullmatch(v["gate"]) for v in found)]
+    assert silent == []
+
+
+def test_bounds_of_the_page_are_those_of_the_verdicts(workplace: Workplace, masked: Ran) -> None:
+    wrong = []
+    for verdict in verdicts(workplace, "piper-decoder-w109-masked"):
+        name = next(name for name in GATES if pattern(name).fullmatch(verdict["gate"]))
+        bound = _BOUND.fullmatch(GATES[name][1])
+        told = (float(bound[2]), bound[3] or "") if bound else None
+        real = None if verdict["threshold"] is None else (verdict["threshold"], verdict["unit"])
+        if told != real:
+            wrong.append((name, told, real))
+    assert wrong == []

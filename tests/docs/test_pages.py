@@ -1,0 +1,71 @@
+"""What the pages name is there: links, options, variables of the environment, files."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from rknn_tts.request import options
+from tests.docs.pages import ROOT, anchors, links, pages
+
+PAGES = pages()
+OTHER_OPTIONS = {"--help", "--version", "--dec-mask"}
+"""Of every command line, and of the tool of the reference that the passes quote."""
+
+_OPTION = re.compile(r"(?<![\w-])--[a-z]+(?:-[a-z]+)*")
+_VARIABLE = re.compile(r"RKNN_TTS_[A-Z_]+")
+_MAKE_COMMAND = re.compile(r"\bmake ([a-z]+)((?: [A-Z_]+=\S+)*)")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_resolve(page: Path) -> None:
+    broken = []
+    for link in links(page):
+        if "://" in link:
+            continue
+        name, _, anchor = link.partition("#")
+        target = (page.parent / name).resolve() if name else page
+        if not target.exists() or (anchor and anchor not in anchors(target)):
+            broken.append(link)
+    assert broken == []
+
+
+def test_every_page_is_reachable_from_the_readme() -> None:
+    found = {ROOT / "README.md"}
+    todo = [ROOT / "README.md"]
+    while todo:
+        page = todo.pop()
+        for link in links(page):
+            target = (page.parent / link.partition("#")[0]).resolve()
+            if target.suffix == ".md" and target not in found and target.exists():
+                found.add(target)
+                todo.append(target)
+    assert [page.name for page in PAGES if page not in found] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_options_exist_when_a_page_names_them(page: Path) -> None:
+    known = {option.flag for option in options()} | OTHER_OPTIONS
+    assert set(_OPTION.findall(page.read_text(encoding="utf-8"))) - known == set()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_make_targets_and_variables_exist_when_a_page_names_them(page: Path) -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    targets = set(re.findall(r"^([a-z-]+):", makefile, re.MULTILINE))
+    known = {option.variable for option in options()} | {"PYTHON", "UPGRADE"}
+    for target, variables in _MAKE_COMMAND.findall(page.read_text(encoding="utf-8")):
+        if variables or target in targets:
+            assert target in targets
+            assert {word.split("=")[0] for word in variables.split()} <= known
+
+
+def test_environment_variables_are_documented_when_the_code_reads_them() -> None:
+    sources = [*ROOT.glob("[a-z]*/**/*.py"), ROOT / "rknn-tts", ROOT / "Makefile"]
+    ours = (path for path in sources if "tests" not in path.parts and "docs" not in path.parts)
+    read = {name for path in ours for name in _VARIABLE.findall(path.read_text(encoding="utf-8"))}
+    private = {"RKNN_TTS_MAKE_OVERRIDES"}
+    told = set(_VARIABLE.findall((ROOT / "docs" / "environments.md").read_text(encoding="utf-8")))
+    assert told == read - private

