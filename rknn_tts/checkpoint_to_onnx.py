@@ -156,7 +156,7 @@ def _checkpoint(request: Request, stage: Stage, say: Say) -> Checkpoint:
 def _options(request: Request, stage: Stage) -> StageOptions:
     given = {f.name: getattr(request, f.name) for f in dataclasses.fields(StageOptions)}
     for name, value in given.items():
-        if value not in (None, False) and name not in stage.options:
+        if value is not None and value is not False and name not in stage.options:
             raise UserInput(f"{stage.family} {stage.name} has no option --{name.replace('_', '-')}.")
     return StageOptions(**given)
 

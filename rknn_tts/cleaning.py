@@ -8,6 +8,9 @@ from engine.cache import StepCache
 from rknn_tts.places import LOGS
 from rknn_tts.steps import CHECKPOINTS_FOLDER, STEPS_FOLDER, cache_folder
 
+ENDINGS = (".log", ".layers.json", ".failed.json")
+"""Of the files that a build leaves in the folder of logs."""
+
 
 def remove_steps_and_logs() -> list[str]:
     """Remove them; one sentence for each kind. Engines stay."""
@@ -18,7 +21,7 @@ def remove_steps_and_logs() -> list[str]:
         shutil.rmtree(checkpoints, ignore_errors=True)
         sentences.append(f"Fetched checkpoints removed from {checkpoints}.")
     if LOGS.is_dir():
-        files = [path for path in LOGS.iterdir() if path.name.endswith((".log", ".layers.json", ".failed.json"))]
+        files = [path for path in LOGS.iterdir() if path.is_file() and path.name.endswith(ENDINGS)]
         for path in files:
             path.unlink(missing_ok=True)
         sentences.append(f"{len(files)} build logs removed from {LOGS}/.")

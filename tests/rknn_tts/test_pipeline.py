@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
 from pathlib import Path
 from typing import Any
@@ -344,6 +345,21 @@ def test_failing_simulator_leaves_the_older_engine_and_names_the_log(workshop: W
     kept = place.json(f"{LOG}.failed.json")
     assert kept["log"] == f"{LOG}.log"
     assert [v["gate"] for v in kept["verdicts"] if v["status"] == "failed"] == ["simulator"]
+
+
+def test_engine_keeps_board_figures_as_long_as_it_is_the_same_engine(
+    workshop: Workshop, voice: str, built: Outcome
+) -> None:
+    path = workshop.folder / f"{ENGINE}.json"
+    signed = {**workshop.json(f"{ENGINE}.json"), "board": {"window_ms": 20.7}}
+    path.write_text(json.dumps(signed))
+    assert workshop.build(checkpoint=voice).manifest == dataclasses.replace(
+        read_manifest(path), board={"window_ms": 20.7}
+    )
+    path.write_text(json.dumps({**signed, "engine": {**signed["engine"], "sha256": "00" * 32}}))
+    done = workshop.build(checkpoint=voice)
+    assert done.manifest is not None
+    assert done.manifest.board is None
 
 
 def test_success_removes_the_verdicts_of_an_earlier_failure(workshop: Workshop, voice: str, built: Outcome) -> None:

@@ -1,0 +1,123 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from contracts.contract import Contract, Source
+from engine.result import BuildResult
+from logs.regtask import parse_accepted
+from rknn_tts.build_gates import Judged, judge_build
+from tests.gates.small_graphs import row, scale_proto
+from tests.logs.build_logs import END, NEW_FIELD, START, UNKNOWN_TARGET, regtask, whole
+from tests.logs.layer_tables import RK3588
+
+FEEDS = ({"x": row(1, 2, 3, 4)}, {"x": row(4, 3, 2, 1)})
+RIGHT = ({"y": row(2, 4, 6, 8)}, {"y": row(8, 6, 4, 2)})
+LOG = START + RK3588 + END
+WIDE_ADDRESS = regtask("lite", "0x1028", "0x7ff", "0x9ff")
+
+
+def judged(
+    folder: Path,
+    log: str = LOG,
+    simulated: Any = RIGHT,
+    thresholds: dict[str, float] | None = None,
+    accepted: tuple[str, ...] = (),
+) -> Judged:
+    graph, lines = folder / "model.onnx", folder / "lines.log"
+    graph.write_bytes(scale_proto(2.0).SerializeToString())
+    lines.write_text(log, encoding="utf-8")
+    build = BuildResult(
+        engine=folder / "engine.rknn",
+        engine_sha256="ab" * 32,
+        lines=lines,
+        simulated=simulated,
+        versions={},
+        fixed_addresses=True,
+        peak_rss_bytes=300 << 20,
+        wall_s=2.125,
+        cpu_s=1.5,
+    )
+    contract = Contract(None, None, Source("model.onnx", "ab" * 32, "checkpoint"), (), (), thresholds=thresholds or {})
+    keys = tuple(parse_accepted(text) for text in accepted)
+    return judge_build(build, graph, contract, FEEDS, keys, "build-logs/x.layers.json")
+
+
+def status(made: Judged, gate: str) -> str:
+    return next(verdict.status.value for verdict in made.verdicts if verdict.gate == gate)
+
+
+def test_good_build_passes_every_gate(tmp_path: Path) -> None:
+    made = judged(tmp_path)
+    assert {verdict.status.value for verdict in made.verdicts} == {"passed"}
+    assert {"log.complete", "log.layer_table", "simulator"} <= {verdict.gate for verdict in made.verdicts}
+    assert made.layers is not None
+    assert (made.layers.count, made.layers.file) == (8, "build-logs/x.layers.json")
+    assert [(layer.op, layer.name) for layer in made.layers.cpu] == [("Slice", "Slice:/flow/flows.7/Slice")]
+    assert len(made.every_layer) == 8
+    assert made.memory is not None
+    assert made.memory.internal_kb == 12212.5
+
+
+def test_build_is_measured(tmp_path: Path) -> None:
+    figures = {m.name: (m.measured, m.unit) for m in judged(tmp_path).measurements}
+    assert figures == {"build.wall": (2.12, "s"), "build.cpu": (1.5, "s"), "build.peak_memory": (300, "MB")}
+
+
+def test_build_fails_when_its_log_holds_no_layer_table(tmp_path: Path) -> None:
+    made = judged(tmp_path, whole())
+    assert status(made, "log.layer_table") == "failed"
+    assert (made.layers, made.every_layer, made.memory) == (None, (), None)
+
+
+def _off(decibels: float) -> tuple[dict[str, Any], ...]:
+    return tuple({"y": (o["y"] * (1 + 10 ** (-decibels / 20))).astype(np.float32)} for o in RIGHT)
+
+
+@pytest.mark.parametrize(
+    ("simulated", "thresholds", "wanted"),
+    [
+        (RIGHT, {}, "passed"),
+        (_off(41.0), {}, "passed"),
+        (_off(39.0), {}, "failed"),
+        (_off(41.0), {"simulator": 45.0}, "failed"),
+        (_off(39.0), {"simulator": 30.0}, "passed"),
+        (_off(39.0), {"fp32.whole": 30.0}, "failed"),
+        (RIGHT[::-1], {}, "failed"),
+        (RIGHT[:1], {}, "failed"),
+        ((), {}, "failed"),
+        (tuple({"z": o["y"]} for o in RIGHT), {}, "failed"),
+        (tuple({"y": o["y"] * np.float32(np.nan)} for o in RIGHT), {}, "failed"),
+    ],
+)
+def test_simulator_is_judged_by_the_contracts_threshold_or_40_db(
+    tmp_path: Path, simulated: Any, thresholds: dict[str, float], wanted: str
+) -> None:
+    assert status(judged(tmp_path, simulated=simulated, thresholds=thresholds), "simulator") == wanted
+
+
+@pytest.mark.parametrize(
+    ("lines", "accepted", "wanted"),
+    [
+        ("", (), "passed"),
+        (WIDE_ADDRESS * 3, (), "unproven"),
+        (NEW_FIELD, (), "failed"),
+        (NEW_FIELD, ("v2:0x7abc:0:0x3",), "unproven"),
+    ],
+)
+def test_hardware_fields_are_judged_by_their_key_and_what_the_user_accepts(
+    tmp_path: Path, lines: str, accepted: tuple[str, ...], wanted: str
+) -> None:
+    made = judged(tmp_path, START + lines + RK3588 + END, accepted=accepted)
+    assert status(made, "log.regtask") == wanted
+    assert made.log.accepted == accepted
+    assert sum(entry.count for entry in made.log.regtask) == lines.count("REGTASK")
+
+
+def test_known_noise_is_counted(tmp_path: Path) -> None:
+    made = judged(tmp_path, START + UNKNOWN_TARGET * 5 + RK3588 + END)
+    assert made.log.unknown_target == 5
+    assert {verdict.status.value for verdict in made.verdicts} == {"passed"}
