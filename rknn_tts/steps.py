@@ -8,6 +8,7 @@ judge    the build, thresholds, accepted keys              -> judged.json
 
 from __future__ import annotations
 
+import atexit
 import json
 import shutil
 import tempfile
@@ -51,10 +52,29 @@ class Steps:
 
         A step that raises leaves nothing.
         """
-        key = step_key(name, {**parts, "code": code_digest()})
-        if not self.force and (found := self.cache.find(key)) is not None:
+        key = self._key(name, parts)
+        return self._found(name, key) or self._made(name, key, work)
+
+    def value(self, name: str, kind: type[T], parts: Mapping[str, str], work: Callable[[], T]) -> T:
+        """The result of a step that is a dataclass, kept as JSON."""
+        key, file = self._key(name, parts), f"{name}.json"
+        folder = self._found(name, key)
+        if folder is None:
+            # Before there is a folder: this may run in a thread that ends with the process.
+            text = json.dumps(to_json(work()))
+            folder = self._made(name, key, lambda made: (made / file).write_text(text, encoding="utf-8"))
+        return from_json(kind, json.loads((folder / file).read_text(encoding="utf-8")), name)
+
+    def _key(self, name: str, parts: Mapping[str, str]) -> str:
+        return step_key(name, {**parts, "code": code_digest()})
+
+    def _found(self, name: str, key: str) -> Path | None:
+        found = None if self.force else self.cache.find(key)
+        if found is not None:
             self.reused.append(name)
-            return found
+        return found
+
+    def _made(self, name: str, key: str, work: Callable[[Path], object]) -> Path:
         made = Path(tempfile.mkdtemp(prefix=f"rknn-tts-{name}-"))
         try:
             work(made)
@@ -62,19 +82,11 @@ class Steps:
         except BaseException:
             shutil.rmtree(made, ignore_errors=True)
             raise
-        if stored != made:
+        if stored == made:  # nothing is kept, but it is read from there until the command ends
+            atexit.register(shutil.rmtree, made, ignore_errors=True)
+        else:
             shutil.rmtree(made, ignore_errors=True)
         return stored
-
-    def value(self, name: str, kind: type[T], parts: Mapping[str, str], work: Callable[[], T]) -> T:
-        """The result of a step that is a dataclass, kept as JSON."""
-        file = f"{name}.json"
-
-        def write(folder: Path) -> None:
-            (folder / file).write_text(json.dumps(to_json(work())), encoding="utf-8")
-
-        folder = self.folder(name, parts, write)
-        return from_json(kind, json.loads((folder / file).read_text(encoding="utf-8")), name)
 
 
 def cache_folder() -> Path:

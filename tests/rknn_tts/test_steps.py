@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -118,6 +120,19 @@ def test_step_is_done_and_said_once_when_the_cache_cannot_be_written(
     assert "RKNN_TTS_CACHE" in said[0]
 
 
+def test_step_that_is_not_kept_goes_with_the_process(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("no folder")
+    (tmp_path / "temporary").mkdir()
+    code = (
+        "from rknn_tts.steps import open_steps\n"
+        "folder = open_steps(False, print).folder('export', {}, lambda made: (made / 'result').touch())\n"
+        "assert (folder / 'result').is_file()"
+    )
+    environment = {"RKNN_TTS_CACHE": str(tmp_path / "file"), "TMPDIR": str(tmp_path / "temporary")}
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=module.ROOT, env=environment)
+    assert list((tmp_path / "temporary").iterdir()) == []
+
+
 @dataclass(frozen=True)
 class Figures:
     worst_db: float
@@ -128,6 +143,15 @@ def test_value_of_a_step_comes_back_as_it_was() -> None:
     figures = Figures(float("inf"), ("a", "b"))
     assert fresh().value("judge", Figures, PARTS, lambda: figures) == figures
     assert fresh().value("judge", Figures, PARTS, lambda: pytest.fail("done again")) == figures
+
+
+def test_value_leaves_nothing_beside_the_cache_when_its_thread_dies_at_work(own_cache: Path) -> None:
+    def work() -> Figures:
+        assert list(own_cache.iterdir()) == []
+        return Figures(1.0, ())
+
+    fresh().value("prove", Figures, PARTS, work)
+    assert list(own_cache.iterdir()) == []
 
 
 def test_code_digest_names_the_libraries_that_decide_results() -> None:
