@@ -30,7 +30,7 @@ def voice(workplace: Workplace) -> Path:
 
 
 def test_speak_writes_what_the_whole_voice_says_when_neither_has_noise(workplace: Workplace, voice: Path) -> None:
-    assert PROGRAM.count(DRAWN) == 2
+    assert PROGRAM.count(DRAWN) == 1
     (workplace.folder / "quiet.py").write_text(PROGRAM.replace(DRAWN, "0 * " + DRAWN), encoding="utf-8")
     manifest, config = "engines/rk3588/piper-decoder-w109.json", voice.with_name(f"{voice.name}.json")
     done = workplace.run(f'.venv/bin/python quiet.py {manifest} "{config}" quiet.wav "{PHONEMES}"')

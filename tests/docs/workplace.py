@@ -20,7 +20,7 @@ ENGINE_COMMAND = "make engine FAMILY=piper TARGET=rk3588"
 USERS_VOICE = Path("voices/my-voice.onnx")
 """How the pages call a voice of the reader's own."""
 
-_LINKED = ("rknn-tts", "Makefile", "environments", "runtime", "requirements", "docs", ".venv", ".venv-rknn-2.3.2")
+_LINKED = ("rknn-tts", "Makefile", ".venv")
 _TIMEOUT_S = 300
 _FROM_OUTER_MAKE = ("MAKEFLAGS", "MAKELEVEL", "MFLAGS", "MAKEOVERRIDES", "RKNN_TTS_MAKE_OVERRIDES")
 
