@@ -6,12 +6,16 @@ full.
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import onnx_ir as ir
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]  # protobuf ships no types
 
 from contracts.errors import Refusal, UserInput
+from converters.onnx_faults import sort_or_fault
 
 _LOCATION = b"\x0a\x08location"
 """How the key of an external tensor's file stands in the bytes of a model: field 1, 8 bytes long."""
@@ -21,7 +25,7 @@ def read_onnx(path: Path) -> ir.Model:
     """The model in the file `path`; its external tensors are checked and stay on disk until they are used.
 
     Raises:
-        UserInput: no such file, not readable, or no ONNX (truncated, another format).
+        UserInput: no such file, not readable, or no valid ONNX (truncated, damaged, another format).
         Refusal: external data is missing, shorter than stated, or outside the model's folder.
     """
     if not path.exists():
@@ -29,7 +33,8 @@ def read_onnx(path: Path) -> ir.Model:
     if path.is_dir():
         raise UserInput(f"{path}: is a folder, an .onnx file is expected.")
     try:
-        model = ir.load(path)
+        with _quiet():
+            model = ir.load(path)
     except OSError as error:
         raise UserInput(f"{path}: cannot be read ({error.strerror or error}).") from error
     except (DecodeError, ValueError, TypeError, KeyError, AttributeError, RuntimeError, NotImplementedError) as error:
@@ -38,6 +43,8 @@ def read_onnx(path: Path) -> ir.Model:
         raise UserInput(f"{path}: is not an ONNX model, or is cut off: it holds no graph.")
     if "" not in model.opset_imports:
         raise UserInput(f"{path}: is not an ONNX model, or is cut off: it states no opset.")
+    if fault := sort_or_fault(model):
+        raise UserInput(f"{path}: is damaged, or is not valid ONNX: {fault}.")
     for tensor in _external_tensors(model):
         _check_external(path, tensor)
     return model
@@ -92,6 +99,18 @@ def _check_external(path: Path, tensor: ir.ExternalTensor) -> None:
             f"{path}: the external data file {location} is cut off: the tensor {tensor.name} needs {needed} bytes "
             f"of it, it has {target.stat().st_size}."
         )
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """onnx-ir warns on standard error of faults that are refused here."""
+    logger = logging.getLogger("onnx_ir")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
 
 
 def _first_line(error: Exception) -> str:

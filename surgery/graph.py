@@ -131,9 +131,18 @@ def level_of_ratio(nodes: Sequence[ir.Node], start: Collection[ir.Value]) -> dic
 
 
 def time_stride(node: ir.Node) -> int:
-    """The stride along the last axis of a Conv or ConvTranspose (default 1, ONNX operator specification)."""
+    """The stride along the last axis of a Conv or ConvTranspose (default 1, ONNX operator specification).
+
+    Raises:
+        ValueError: the attribute is no list of whole numbers above 0; the message names the node.
+    """
     attribute = node.attributes.get("strides")
-    return int(attribute.as_ints()[-1]) if attribute is not None else 1
+    if attribute is None:
+        return 1
+    strides = attribute.as_ints() if attribute.type == ir.AttributeType.INTS else ()
+    if not strides or strides[-1] < 1:
+        raise ValueError(f"the node {node.name} ({node.op_type}) has the strides {attribute.value}")
+    return strides[-1]
 
 
 def _graphs_of(attribute: ir.Attr) -> list[ir.Graph]:

@@ -204,6 +204,22 @@ def test_time_stride_is_that_of_the_last_axis() -> None:
     assert time_stride(node) == 7
 
 
+@pytest.mark.parametrize(
+    "strides",
+    [
+        ir.AttrInt64s("strides", [0]),
+        ir.AttrInt64s("strides", [-2]),
+        ir.AttrInt64s("strides", []),
+        ir.AttrInt64("strides", 2),
+        ir.AttrString("strides", "2"),
+    ],
+)
+def test_time_stride_raises_when_it_is_no_whole_number_above_0(strides: ir.Attr) -> None:
+    node = ir.Node("", "ConvTranspose", [None, None], [strides], name="up")
+    with pytest.raises(ValueError, match=r"the node up \(ConvTranspose\) has the strides"):
+        time_stride(node)
+
+
 def test_level_of_ratio_raises_when_a_node_joins_two_rates() -> None:
     nodes = [
         helper.make_node("ConvTranspose", ["x", "w"], ["fast"], "up", strides=[2]),

@@ -1,0 +1,33 @@
+"""What is wrong with a graph that could be read: names that are no text, values that nothing makes, circles.
+
+A file of which a few bytes were lost or changed often still reads as an ONNX.
+"""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+
+def sort_or_fault(model: ir.Model) -> str | None:
+    """Bring the nodes of `model` into topological order; a clause that says what is wrong where there is none."""
+    for node in model.graph.all_nodes():
+        values = [value for value in (*node.inputs, *node.outputs) if value is not None]
+        texts = [node.name, node.op_type, node.domain, *(value.name for value in values)]
+        unreadable = next((text for text in texts if not isinstance(text, str | None)), None)
+        if unreadable is not None:
+            return f"the name {unreadable!r} is no text"
+        missing = next((value for value in values if not _is_made(value)), None)
+        if missing is not None:
+            return f"the node {node.name or node.op_type} reads {missing.name}, which nothing makes"
+    missing = next((value for value in model.graph.outputs if not _is_made(value)), None)
+    if missing is not None:
+        return f"nothing makes the output {missing.name}"
+    try:
+        model.graph.sort()
+    except ValueError:
+        return "its nodes depend on each other in a circle"
+    return None
+
+
+def _is_made(value: ir.Value) -> bool:
+    return value.producer() is not None or value.is_graph_input() or value.is_initializer()
