@@ -39,6 +39,8 @@ class Declaration:
         name: its name, also the name of its module; begins with one of `VERBS`.
         summary: one line for `passes` and the docs.
         exactness: exact, or an approximation with its bound.
+        changes_padding: it changes by design what a padded feed gives (zeros in the frame mask), so its parity is owed on
+            full feeds only; the stage's gates on short utterances judge the rest.
         after: names of passes that must have run before, where both are in a stage's list.
     """
 
@@ -46,6 +48,7 @@ class Declaration:
     summary: str
     exactness: Exact | Bounded
     after: frozenset[str] = frozenset()
+    changes_padding: bool = False
 
     def __post_init__(self) -> None:
         if self.name.split("_")[0] not in VERBS:

@@ -25,6 +25,7 @@ DECLARATION = Declaration(
     name="mask_decoder",
     summary="multiply by the upsampled frame mask after every decoder convolution",
     exactness=Exact("multiplying by a mask of ones; what zeros do is judged by the short-utterance gates"),
+    changes_padding=True,
 )
 
 
