@@ -12,10 +12,13 @@ def sort_or_fault(model: ir.Model) -> str | None:
     """Bring the nodes of `model` into topological order; a clause that says what is wrong where there is none."""
     for node in model.graph.all_nodes():
         values = [value for value in (*node.inputs, *node.outputs) if value is not None]
-        texts = [node.name, node.op_type, node.domain, *(value.name for value in values)]
+        texts = [node.name, node.op_type, node.domain, *(value.name for value in values), *node.attributes]
         unreadable = next((text for text in texts if not isinstance(text, str | None)), None)
         if unreadable is not None:
             return f"the name {unreadable!r} is no text"
+        untyped = next((a for a in node.attributes.values() if a.type == ir.AttributeType.UNDEFINED), None)
+        if untyped is not None:
+            return f"the attribute {untyped.name} of the node {node.name or node.op_type} has no type"
         missing = next((value for value in values if not _is_made(value)), None)
         if missing is not None:
             return f"the node {node.name or node.op_type} reads {missing.name}, which nothing makes"

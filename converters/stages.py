@@ -8,7 +8,7 @@ know a family, and a family calls neither gates nor engine: to run a graph it is
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -126,10 +126,12 @@ class Evidence:
     Attributes:
         equalities: comparisons of the cut and of the host half with the unpatched original.
         decode: the window gates' material.
+        unreached: gates that are owed and have no material, each with the reason; they fail.
     """
 
     equalities: tuple[Equality, ...]
     decode: WindowedDecode
+    unreached: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -142,6 +144,8 @@ class StageExport:
         model: the original cut at the seam, before any pass.
         passes: what surgery does to it, in order.
         feeds: real inputs of the compiled shape, for the simulator and for the parity of each pass.
+        padded_feeds: the same with padding, and zeros in the frame mask: without them no gate would see a mask that a
+            pass has lost.
         host: the host half; None where there is none.
         host_file: its file name.
         notes: sentences for the user.
@@ -153,6 +157,7 @@ class StageExport:
     model: ir.Model
     passes: tuple[Pass, ...]
     feeds: tuple[Mapping[str, Array], ...]
+    padded_feeds: tuple[Mapping[str, Array], ...]
     host: ir.Model | None
     host_file: str
     notes: tuple[str, ...]

@@ -57,6 +57,12 @@ def test_fault_is_named(nodes: list[onnx.NodeProto], fault: str) -> None:
     assert sort_or_fault(of(*nodes)) == fault
 
 
+def test_attribute_without_a_type_is_named() -> None:
+    node = helper.make_node("LeakyRelu", ["x"], ["y"], "relu", alpha=0.1)
+    node.attribute[0].type = onnx.AttributeProto.UNDEFINED
+    assert sort_or_fault(of(node)) == "the attribute alpha of the node relu has no type"
+
+
 def test_fault_inside_a_branch_is_named() -> None:
     body = helper.make_graph([helper.make_node("Abs", ["gone"], ["b"], "inner")], "branch", [], [tensor("b", [4])])
     nodes = [helper.make_node("If", ["c"], ["y"], "if", then_branch=body, else_branch=body)]
