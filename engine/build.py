@@ -1,7 +1,8 @@
 """`build_engine`: an ONNX to an engine, through the vendor toolkit in a child process of the converter environment.
 
 That process is the boundary of versions, crashes, the log, the working directory and memory (design, Engine). Every way
-it can end is one exception with one sentence.
+it can end is one exception with one sentence. Two builds at once share nothing, not even the log: it is written in the
+private folder, and put in its place at the end.
 """
 
 from __future__ import annotations
@@ -9,22 +10,35 @@ from __future__ import annotations
 import json
 import os
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import NoReturn
 
-from contracts.errors import GateFailure, ToolFailure
+from contracts.errors import ToolFailure
+from contracts.files import copy_whole
 from contracts.serial import from_json
-from engine.child import LOG_LIMIT_BYTES, Cause, ChildResult, Limits, private_folder, run_child
+from contracts.verdicts import Verdict
+from engine.child import LOG_LIMIT_BYTES, ChildResult, Limits, private_folder, run_child
 from engine.converter import child_environment, prepare
-from engine.endings import DISK_FULL_TEXT, LogTail, WorkerReport, engine_fault, failure_sentence
+from engine.endings import (
+    DISK_FULL_TEXT,
+    LogTail,
+    StoppedByLog,
+    WorkerReport,
+    engine_fault,
+    failure_sentence,
+    was_stopped_by_log,
+)
 from engine.request import DEFAULT_TIMEOUT_S, BuildRequest, check_request
 from engine.result import ENGINE_FILE, LINES_FILE, BuildResult, keep_build, read_build
 from engine.stages import stage_of
 from engine.worker import RESULT_FILE
+from logs.judge import judge_log
 from logs.live import LiveJudge
 
 __all__ = ["DEFAULT_TIMEOUT_S", "BuildRequest", "BuildResult", "build_engine", "read_build"]
+
+_RAW_FILE = "raw.log"
 
 _TAIL_ERRORS = 3
 """So many of the last `E` lines are quoted when a build fails."""
@@ -35,38 +49,81 @@ def build_engine(request: BuildRequest, progress: Callable[[str], None] | None =
 
     Raises:
         UserInput: there is no such interpreter or ONNX, or the custom string does not fit.
-        GateFailure: the log holds something that no engine may have; the build was stopped there.
+        StoppedByLog: the log holds something that no engine may have; the build was stopped there.
         ToolFailure: the toolkit crashed, was killed, ran out of time, memory or disk, or said no.
     """
     check_request(request)
-    limits = Limits(request.timeout_s, request.memory_limit_bytes, LOG_LIMIT_BYTES)
     try:
         with private_folder() as folder:
-            command = prepare(request, folder)
-            with (folder / LINES_FILE).open("w", encoding="utf-8") as lines:
-                reader = _Reader(LiveJudge(request.accepted).feed, lines.write, progress or (lambda _: None))
-                child = run_child(
-                    command,
-                    folder=folder,
-                    environment=child_environment(os.environ),
-                    log=request.log,
-                    limits=limits,
-                    on_line=reader.take,
-                )
-            report = _read_report(folder / RESULT_FILE)
-            sentence = failure_sentence(
-                child, report, reader.tail(), limits, request.target, request.converter_python
-            ) or engine_fault(folder / ENGINE_FILE)
-            if sentence is not None:
-                _fail(sentence, child, report, request.log)
+            with _log_put_in_place(folder / _RAW_FILE, request.log):
+                child, report = _build(request, folder, progress or (lambda _: None))
             keep_build(folder, request.result_folder, child, report, windows=len(request.feeds))
     except OSError as error:
         raise ToolFailure(
             f"The build for {request.target} could not write its files: {error.strerror or error}"
             f"{f' ({error.filename})' if error.filename else ''}.",
-            request.log,
+            request.log if request.log.is_file() else None,
         ) from error
     return read_build(request.result_folder)
+
+
+@contextmanager
+def _log_put_in_place(raw: Path, log: Path) -> Iterator[None]:
+    """Puts the file `raw` in the place `log`, whole, however the body ends; the build's own errors then say where.
+
+    Raises:
+        OSError: the body ended well, and the log cannot be written.
+    """
+    try:
+        yield
+    except BaseException as error:
+        kept, sentence = _kept_log(raw, log)
+        if isinstance(error, (StoppedByLog, ToolFailure)):
+            error.args = (f"{error} {sentence}",)
+            error.log = log if kept else None
+        raise
+    log.parent.mkdir(parents=True, exist_ok=True)
+    copy_whole(raw, log)
+
+
+def _kept_log(raw: Path, log: Path) -> tuple[bool, str]:
+    """Puts the log of a failed build in its place; whether that went well, and a sentence about it."""
+    try:
+        log.parent.mkdir(parents=True, exist_ok=True)
+        copy_whole(raw, log)
+    except OSError as error:
+        return False, f"The log could not be kept in {log} ({error.strerror or error})."
+    return True, f"The log is kept in {log}."
+
+
+def _build(request: BuildRequest, folder: Path, progress: Callable[[str], None]) -> tuple[ChildResult, WorkerReport]:
+    """Runs the worker in `folder`, which holds all it made at the end; raises as `build_engine` does."""
+    limits = Limits(request.timeout_s, request.memory_limit_bytes, LOG_LIMIT_BYTES)
+    command = prepare(request, folder)
+    with (folder / LINES_FILE).open("w", encoding="utf-8") as lines:
+        reader = _Reader(LiveJudge(request.accepted).feed, lines.write, progress)
+        child = run_child(
+            command,
+            folder=folder,
+            environment=child_environment(os.environ),
+            log=folder / _RAW_FILE,
+            limits=limits,
+            on_line=reader.take,
+        )
+    report, tail = _read_report(folder / RESULT_FILE), reader.tail()
+    sentence = failure_sentence(child, report, tail, limits, request.target, request.converter_python)
+    if sentence is not None and was_stopped_by_log(child, report, tail):
+        raise StoppedByLog(sentence, _verdicts_so_far(folder / LINES_FILE, request))
+    sentence = sentence or engine_fault(folder / ENGINE_FILE)
+    if sentence is not None:
+        raise ToolFailure(sentence)
+    return child, report
+
+
+def _verdicts_so_far(lines: Path, request: BuildRequest) -> list[Verdict]:
+    """The verdicts on the log of a build that was stopped: that it has no end is no finding of its own."""
+    judged = judge_log(lines.read_text(encoding="utf-8").split("\n"), request.accepted)
+    return [verdict for verdict in judged.verdicts if verdict.gate != "log.complete"]
 
 
 class _Reader:
@@ -100,10 +157,3 @@ def _read_report(path: Path) -> WorkerReport:
         return from_json(WorkerReport, json.loads(path.read_text(encoding="utf-8")), RESULT_FILE)
     except (OSError, ValueError):  # it ended before its first step, or while it wrote this
         return WorkerReport()
-
-
-def _fail(sentence: str, child: ChildResult, report: WorkerReport, log: Path) -> NoReturn:
-    text = f"{sentence} The log is kept in {log}."
-    if child.cause is Cause.READER and report.error is None:
-        raise GateFailure(text, log=log)
-    raise ToolFailure(text, log)

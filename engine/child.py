@@ -127,11 +127,10 @@ def run_child(
     if status.survivors:
         raise ToolFailure(
             f"{status.survivors} processes of {Path(command[0]).name} could not be ended; they wait for a disk or a "
-            f"driver that does not answer.",
-            log,
+            f"driver that does not answer."
         )
     if status.wait_status is None:
-        raise ToolFailure(f"The program could not be started: {status.error}.", log)
+        raise ToolFailure(f"The program could not be started: {status.error}.")
     return supervision.result(status, status.wait_status)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from contracts.errors import GateFailure
 from contracts.serial import Json
 from engine.child import Cause, ChildResult, Limits
 from engine.worker import EXIT_DONE, EXIT_ENVIRONMENT, EXIT_STEP_FAILED
@@ -17,10 +18,17 @@ DISK_FULL_TEXT = "No space left on device"
 ENGINE_MAGIC = b"RKNN"
 """First bytes of every engine (measured on 2.3.2 and 2.5.0 files)."""
 
+GB_BYTES = 10**9
+"""Bytes of a GB, in what we are told and in what we say."""
+
 _QUOTED_CHARS = 200
 
 _NEAR_THE_LIMIT = 0.8
 """Share of the memory limit from which on a crash is likely to be a failed allocation."""
+
+
+class StoppedByLog(GateFailure):
+    """A build was stopped at a line that no engine may have; `verdicts` are those on the log up to there."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +66,16 @@ class LogTail:
     disk_full: bool = False
 
 
+def was_stopped_by_log(result: ChildResult, report: WorkerReport, tail: LogTail) -> bool:
+    """Whether it is the log that ended the build, and not what the worker said or met before it was ended.
+
+    A worker that has said why it failed and then does not end is ended by us: that signal is ours, not its reason.
+    """
+    if result.cause is not Cause.READER or report.disk_full or tail.disk_full:
+        return False
+    return report.error is None or result.signal is not None
+
+
 def failure_sentence(
     result: ChildResult, report: WorkerReport, tail: LogTail, limits: Limits, target: str, python: Path
 ) -> str | None:
@@ -77,7 +95,7 @@ def failure_sentence(
         )
     if report.disk_full or tail.disk_full:
         return f"The disk is full: the build {where} could not write. Free some space (TMPDIR moves its scratch files)."
-    if result.cause is Cause.READER and report.error is None:
+    if was_stopped_by_log(result, report, tail):
         return f"The build for {target} was stopped: {result.reason}"
     if result.signal is not None:
         return _signal_sentence(result, limits, where, tail)
@@ -136,4 +154,4 @@ def _quoted(lines: Sequence[str]) -> str:
 
 
 def _gb(size_bytes: int) -> str:
-    return f"{size_bytes / 1e9:.3g} GB"
+    return f"{size_bytes / GB_BYTES:.3g} GB"

@@ -30,7 +30,7 @@ class BuildRequest:
         toolkit: the version of rknn-toolkit2 that the converter environment must hold.
         converter_python: the interpreter of the converter environment (engine.environment).
         result_folder: where the results appear, whole or not at all; an earlier one is replaced.
-        log: where the raw log is kept, also when the build fails.
+        log: where the raw log appears at the end, whole, also when the build fails; until then an earlier one stays.
         custom_string: text for the inside of the engine, ASCII, under 1024 bytes.
         feeds: windows for the simulator, each an array for every input by name, of the ONNX's dtype and shape; none:
             the simulator does not run.

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 
 from contracts.errors import GateFailure
 from contracts.verdicts import Verdict
+from engine.endings import StoppedByLog
 from engine.environment import converter_python
-from logs.judge import judge_log
-from logs.lines import clean_lines
-from logs.regtask import RegtaskKey, parse_accepted
+from logs.regtask import parse_accepted
 from rknn_tts.background import Background
 from rknn_tts.build_step import Build, built, judge, restore_log
 from rknn_tts.failing import keep_verdicts, stop_if_failed
@@ -43,8 +42,8 @@ def convert_onnx(request: Request, target: str, source: OnnxSource, steps: Steps
     build = Build(request, target, source, accepted, places, python)
     try:
         folder = built(build, steps, say, lambda: _stop_early(gates, graph, places))
-    except GateFailure as error:
-        raise _with_verdicts(error, graph.verdicts, places, accepted) if not error.verdicts else error from error
+    except StoppedByLog as error:
+        raise _with_verdicts(error, graph.verdicts, places) from error
     numbers = gates.result()
     proven = (*numbers.verdicts, *graph.verdicts)
     stop_if_failed(proven, places.failed, None, f"{places.engine.name} was not written")
@@ -64,12 +63,7 @@ def _stop_early(gates: Background[NumericGates], graph: GraphInfo, places: Place
         stop_if_failed(verdicts, places.failed, None, f"{places.engine.name} was not built to its end")
 
 
-def _with_verdicts(
-    error: GateFailure, proven: Sequence[Verdict], places: Places, accepted: Sequence[RegtaskKey]
-) -> GateFailure:
+def _with_verdicts(error: StoppedByLog, proven: Sequence[Verdict], places: Places) -> GateFailure:
     """The failure of a build that was stopped by its log, with all verdicts up to there."""
-    lines = clean_lines(places.log.read_bytes()) if places.log.is_file() else iter(())
-    # A build that was stopped has no end; that it is missing is no finding of its own.
-    stopped = [v for v in judge_log(lines, accepted).verdicts if v.gate != "log.complete"]
-    verdicts = (*proven, *stopped)
-    return GateFailure(f"{error}{keep_verdicts(verdicts, places.failed, places.log)}", verdicts, places.log)
+    verdicts = (*proven, *error.verdicts)
+    return GateFailure(f"{error}{keep_verdicts(verdicts, places.failed, error.log)}", verdicts, error.log)

@@ -17,8 +17,10 @@ from pathlib import Path
 
 import pytest
 
-from contracts.errors import GateFailure, ToolFailure
+from contracts.errors import ToolFailure
+from contracts.verdicts import Status
 from engine.build import build_engine
+from engine.endings import StoppedByLog
 from engine.request import BuildRequest
 
 BOUND_S = 20.0
@@ -172,17 +174,55 @@ def test_build_says_what_happened_when_the_converter(
     assert not request.result_folder.parent.exists() or not list(request.result_folder.parent.iterdir())
 
 
-def test_build_is_a_gate_failure_when_the_log_holds_what_no_engine_may(
+RANDOM_WEIGHTS = "W load_onnx: Load external data for 'w' failed! Generate random data for test!"
+
+
+@pytest.mark.parametrize("error", [None, "build returned -1"], ids=["silent", "after it has said why it failed"])
+def test_build_is_stopped_by_its_log_when_that_holds_what_no_engine_may_and_the_converter_hangs(
+    error: str | None, request_for: Callable[[str], BuildRequest]
+) -> None:
+    """It would hang for hours, and its time limit is hours as well."""
+    lines = f"report(step='build', error={error!r}); print({RANDOM_WEIGHTS!r}, flush=True); time.sleep(9999)"
+    request = dataclasses.replace(request_for(lines), timeout_s=9999.0)
+    with pytest.raises(StoppedByLog, match="random") as caught:
+        build_engine(request)
+    assert str(caught.value).endswith(f"The log is kept in {request.log}.")
+    assert "from outside" not in str(caught.value)
+    assert caught.value.log == request.log
+    assert request.log.read_text() == f"{RANDOM_WEIGHTS}\n"
+    bad = [verdict.gate for verdict in caught.value.verdicts if verdict.status is Status.FAILED]
+    assert bad == ["log.random_weights"]
+    assert "log.complete" not in [verdict.gate for verdict in caught.value.verdicts]
+
+
+def test_build_says_the_disk_is_full_when_that_is_in_the_log_of_a_stopped_one(
     request_for: Callable[[str], BuildRequest],
 ) -> None:
-    """The converter prints it and hangs: it is stopped long before its time limit."""
-    line = "W load_onnx: Load external data for 'w' failed! Generate random data for test!"
-    request = dataclasses.replace(request_for(f"print({line!r}, flush=True); time.sleep(99)"), timeout_s=60.0)
-    start_s = time.monotonic()
-    with pytest.raises(GateFailure, match="random"):
-        build_engine(request)
-    assert time.monotonic() - start_s < BOUND_S
-    assert line in request.log.read_text()
+    lines = f"print('No space left on device'); print({RANDOM_WEIGHTS!r}, flush=True); time.sleep(99)"
+    with pytest.raises(ToolFailure, match="disk is full"):
+        build_engine(request_for(lines))
+
+
+def test_build_leaves_an_earlier_log_until_it_ends(request_for: Callable[[str], BuildRequest]) -> None:
+    """Two builds of one engine do not write into each other's log."""
+    request = request_for('print("I rknn building ...", flush=True); sys.exit(1)')
+    request.log.parent.mkdir()
+    request.log.write_text("earlier")
+    seen: list[str] = []
+    with pytest.raises(ToolFailure):
+        build_engine(request, progress=lambda _: seen.append(request.log.read_text()))
+    assert seen == ["earlier"]
+    assert request.log.read_text() == "I rknn building ...\n"
+
+
+def test_build_keeps_its_log_when_the_caller_ends_it(request_for: Callable[[str], BuildRequest]) -> None:
+    def give_up(stage: str) -> None:
+        raise KeyboardInterrupt(stage)
+
+    request = request_for('print("I rknn building ...", flush=True); time.sleep(99)')
+    with pytest.raises(KeyboardInterrupt, match=r"^compiling$"):
+        build_engine(request, progress=give_up)
+    assert request.log.read_text() == "I rknn building ...\n"
 
 
 def test_build_is_stopped_when_its_log_would_fill_the_disk(
@@ -269,8 +309,17 @@ def wait_until(holds: Callable[[], bool]) -> None:
         time.sleep(0.02)
 
 
-def test_build_says_so_when_it_cannot_write_its_log(request_for: Callable[[str], BuildRequest]) -> None:
-    """/dev/full fails every write with ENOSPC."""
-    request = dataclasses.replace(request_for('print("x", flush=True); time.sleep(99)'), log=Path("/dev/full"))
-    with pytest.raises(ToolFailure, match="No space left on device"):
+def test_build_keeps_its_reason_when_the_log_cannot_be_kept(request_for: Callable[[str], BuildRequest]) -> None:
+    request = request_for("sys.exit(77)")
+    request.log.parent.touch()  # a file, where its folder should be
+    with pytest.raises(ToolFailure, match=r"exit code 77.* The log could not be kept in .*/build\.log \(") as caught:
         build_engine(request)
+    assert caught.value.log is None
+
+
+def test_build_fails_when_it_went_well_and_its_log_cannot_be_kept(request_for: Callable[[str], BuildRequest]) -> None:
+    request = request_for('report(step="done"); (folder / "engine.rknn").write_bytes(b"RKNN")')
+    request.log.parent.touch()
+    with pytest.raises(ToolFailure, match="could not write its files"):
+        build_engine(request)
+    assert not request.result_folder.exists()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -53,22 +52,22 @@ def test_child_result_tells_time_and_memory_when_it_used_some(tmp_path: Path) ->
         "while time.process_time() < 0.5: pass"
     )
     result = run(code, tmp_path / "log", [])
-    assert 0.5 <= result.cpu_s < 2
-    assert result.wall_s >= 0.9
+    assert result.cpu_s >= 0.5
+    assert result.wall_s >= 0.5 + result.cpu_s / 2  # it slept, and then used at most one processor (and we, starting)
     assert 100e6 < result.peak_rss_bytes < 300e6
 
 
 def test_child_is_stopped_soon_when_its_reader_says_so(tmp_path: Path) -> None:
-    start_s = time.monotonic()
-    result = run("import time; print('one'); print('two'); time.sleep(99)", tmp_path / "log", [], stop_at="one")
+    """It would go on for hours, and its time limit is hours as well."""
+    code = "import time; print('one'); print('two'); time.sleep(9999)"
+    result = run(code, tmp_path / "log", [], stop_at="one", limits=Limits(timeout_s=9999.0))
     assert (result.cause, result.reason, result.exit_code) == (Cause.READER, "it said one", None)
-    assert time.monotonic() - start_s < 20
 
 
 def test_child_may_end_by_itself_when_its_reader_has_said_stop(tmp_path: Path) -> None:
     lines: list[str] = []
     code = "import sys, time; print('one'); time.sleep(0.1); print('the reason'); sys.exit(3)"
-    result = run(code, tmp_path / "log", lines, stop_at="one")
+    result = run(code, tmp_path / "log", lines, stop_at="one", limits=Limits(timeout_s=60.0, settle_s=60.0))
     assert (result.cause, result.reason, result.exit_code) == (Cause.READER, "it said one", 3)
     assert lines == ["one", "the reason"]
 
@@ -77,17 +76,22 @@ def test_child_is_ended_when_its_reader_raises(tmp_path: Path) -> None:
     def take(line: str) -> str | None:
         raise ZeroDivisionError
 
-    start_s = time.monotonic()
     with private_folder() as folder, pytest.raises(ZeroDivisionError):
         run_child(
-            [sys.executable, "-u", "-c", "import time; print('x'); time.sleep(99)"],
+            [sys.executable, "-u", "-c", "import os, time; print(os.getpid()); time.sleep(9999)"],
             folder=folder,
             environment={},
             log=tmp_path / "log",
-            limits=LIMITS,
+            limits=Limits(timeout_s=9999.0),
             on_line=take,
         )
-    assert time.monotonic() - start_s < 20
+    assert not Path(f"/proc/{(tmp_path / 'log').read_text().strip()}").exists()
+
+
+def test_child_is_ended_when_its_log_cannot_be_written(tmp_path: Path) -> None:
+    """/dev/full fails every write with ENOSPC."""
+    with pytest.raises(OSError, match="No space left on device"):
+        run("import time; print('x'); time.sleep(9999)", Path("/dev/full"), [], limits=Limits(timeout_s=9999.0))
 
 
 def test_child_failure_names_the_program_when_it_cannot_be_started(tmp_path: Path) -> None:
