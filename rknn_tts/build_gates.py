@@ -15,6 +15,7 @@ from logs.judge import judge_log
 from logs.layer_table import Layer, LayerTable, parse_layer_table
 from logs.regtask import RegtaskKey
 from rknn_tts.carried import Feed
+from rknn_tts.numbers import BYTES_PER_MB
 
 SIMULATOR_DB = 40.0
 """The simulator's threshold unless the contract states another (shared cases)."""
@@ -29,7 +30,7 @@ class Judged:
 
     Attributes:
         verdicts: of the log and of the simulator.
-        measurements: build time and memory.
+        measurements: time and memory of the build that made this engine.
         layers: the layer table in sum; None where the log held none.
         every_layer: its rows.
         memory: the memory totals.
@@ -65,11 +66,12 @@ def judge_build(
     from gates.session import Session  # onnxruntime: only where a build is judged, not where its verdicts are found
     from gates.simulator import judge_simulator
 
-    lines = build.lines.read_text(encoding="utf-8").splitlines()
+    lines = kept_lines(build.lines)
     judged = judge_log(lines, accepted)
     table = parse_layer_table(lines)
     verdicts = list(judged.verdicts)
-    verdicts.append(_layer_table_verdict(table))
+    memory = summarise_memory(table) if table else None
+    verdicts.append(_layer_table_verdict(table, memory))
     session = Session(onnx)
     references = [session.run(feed) for feed in feeds]
     threshold = contract.thresholds.get(SIMULATOR_THRESHOLD, SIMULATOR_DB)
@@ -79,24 +81,35 @@ def judge_build(
         measurements=_figures(build),
         layers=summarise_layers(table, layers_file) if table else None,
         every_layer=table.layers if table else (),
-        memory=summarise_memory(table) if table else None,
+        memory=memory,
         log=judged.summary,
     )
 
 
-def _layer_table_verdict(table: LayerTable | None) -> Verdict:
+def kept_lines(file: Path) -> list[str]:
+    """The clean lines of a build in `file`: none is empty, and only a line feed ends one, unlike `str.splitlines`."""
+    return [line for line in file.read_text(encoding="utf-8").split("\n") if line]
+
+
+def _layer_table_verdict(table: LayerTable | None, memory: Memory | None) -> Verdict:
     gate = "log.layer_table"
     if table is None:
         return failure(gate, "the log holds no layer table, so nothing tells where layers run")
     if table.unread:
         return failure(gate, f"{len(table.unread)} rows of the layer table could not be read, first: {table.unread[0]}")
+    if not table.layers:
+        return failure(gate, "the log's layer table holds no layer, so nothing tells where layers run", 0, "layers")
+    if memory is None:
+        return failure(gate, "the log does not state the memory totals behind its layer table: it is cut off")
     return passed(gate, "where each layer runs, and what it costs, is known", len(table.layers), "layers")
 
 
 def _figures(build: BuildResult) -> tuple[Measurement, ...]:
-    reason = "depends on the machine"
+    # A build is found again by later commands, perhaps from a cache that another machine filled.
+    reason = "of the machine and the moment that compiled this engine; a build that is found again measures nothing"
+    peak_mb = round(build.peak_rss_bytes / BYTES_PER_MB)
     return (
         Measurement(name="build.wall", measured=round(build.wall_s, 2), unit="s", reason=reason),
         Measurement(name="build.cpu", measured=round(build.cpu_s, 2), unit="s", reason=reason),
-        Measurement(name="build.peak_memory", measured=build.peak_rss_bytes >> 20, unit="MB", reason=reason),
+        Measurement(name="build.peak_memory", measured=peak_mb, unit="MB", reason=reason),
     )

@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from contracts.contract import short_contract
@@ -14,7 +15,7 @@ from contracts.serial import to_json
 from engine.environment import CONVERTER_PYTHON
 from logs.lines import clean_lines
 from logs.regtask import RegtaskKey
-from rknn_tts.build_gates import Judged, judge_build
+from rknn_tts.build_gates import Judged, judge_build, kept_lines
 from rknn_tts.carried import feeds_from_npz
 from rknn_tts.graph_at_hand import OnnxSource
 from rknn_tts.places import Places
@@ -24,7 +25,8 @@ from rknn_tts.request import Request
 from rknn_tts.steps import ROOT, Steps
 
 BUILD_FOLDER = "build"
-GB = 1 << 30
+GB = 10**9
+"""What `--memory` counts in, as the sentence about a stopped build does."""
 MEMORY_SHARE = 0.9
 """Of the machine's memory, what the toolkit may take unless the user says otherwise: the rest is for us and others."""
 
@@ -43,9 +45,9 @@ class Build:
     places: Places
     python: Path
 
-    @property
+    @cached_property
     def parts(self) -> dict[str, str]:
-        """What the build depends on, code aside."""
+        """What the build depends on, code aside; the graph is read for it, so it is found out once."""
         return {
             "graph": sha256_of(self.source.graph),
             "feeds": sha256_of_bytes(self.source.feeds),
@@ -112,7 +114,7 @@ def judge(build: Build, folder: Path, steps: Steps, say: Say) -> Judged:
 
 def restore_log(log: Path, lines: Path) -> None:
     """Put the clean `lines` of a build that was found again in the place of its raw log, unless that is still there."""
-    kept = lines.read_text(encoding="utf-8").splitlines()
+    kept = kept_lines(lines)
     if not log.is_file() or list(clean_lines(log.read_bytes())) != kept:
         publish([(log, lines.read_bytes())])
 

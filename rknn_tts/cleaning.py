@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 
 from engine.cache import StepCache
+from rknn_tts.numbers import BYTES_PER_MB
 from rknn_tts.places import LOGS
 from rknn_tts.steps import CHECKPOINTS_FOLDER, STEPS_FOLDER, cache_folder
 
@@ -15,7 +16,8 @@ ENDINGS = (".log", ".layers.json", ".failed.json")
 def remove_steps_and_logs() -> list[str]:
     """Remove them; one sentence for each kind. Engines stay."""
     removed = StepCache(cache_folder() / STEPS_FOLDER).clean()
-    sentences = [f"{removed.entries} finished steps removed ({removed.size_bytes >> 20} MB) from {removed.folder}."]
+    size_mb = removed.size_bytes / BYTES_PER_MB
+    sentences = [f"{removed.entries} finished steps removed ({size_mb:.0f} MB) from {removed.folder}."]
     checkpoints = cache_folder() / CHECKPOINTS_FOLDER
     if checkpoints.is_dir():
         shutil.rmtree(checkpoints, ignore_errors=True)

@@ -13,6 +13,8 @@ _PLAIN_FROM, _PLAIN_TO = 1e-3, 1e15
 KB_PER_MB = BYTES_PER_KB = 1000.0
 """As in `cost.model`."""
 
+BYTES_PER_MB = 10**6
+
 
 def number(value: float | str | None, digits: int = _DIGITS) -> str:
     """`value` in `digits` significant digits, whole numbers whole; a text as it is, None as ""."""

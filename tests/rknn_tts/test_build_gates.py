@@ -9,7 +9,7 @@ import pytest
 from contracts.contract import Contract, Source
 from engine.result import BuildResult
 from logs.regtask import parse_accepted
-from rknn_tts.build_gates import Judged, judge_build
+from rknn_tts.build_gates import Judged, judge_build, kept_lines
 from tests.gates.small_graphs import row, scale_proto
 from tests.logs.build_logs import END, NEW_FIELD, START, UNKNOWN_TARGET, regtask, whole
 from tests.logs.layer_tables import RK3588
@@ -37,7 +37,7 @@ def judged(
         simulated=simulated,
         versions={},
         fixed_addresses=True,
-        peak_rss_bytes=300 << 20,
+        peak_rss_bytes=300_400_000,
         wall_s=2.125,
         cpu_s=1.5,
     )
@@ -71,6 +71,29 @@ def test_build_fails_when_its_log_holds_no_layer_table(tmp_path: Path) -> None:
     made = judged(tmp_path, whole())
     assert status(made, "log.layer_table") == "failed"
     assert (made.layers, made.every_layer, made.memory) == (None, (), None)
+
+
+def test_build_figures_say_that_they_are_of_the_build_and_not_of_this_command(tmp_path: Path) -> None:
+    assert {"found again" in m.reason for m in judged(tmp_path).measurements} == {True}
+
+
+TITLE = "".join(RK3588.splitlines(keepends=True)[:5])
+FIRST_ROWS = RK3588[: RK3588.index("Total Internal Memory")]
+
+
+@pytest.mark.parametrize(
+    ("table", "says"), [(TITLE, "holds no layer"), (FIRST_ROWS, "does not state the memory totals")]
+)
+def test_build_fails_when_its_layer_table_is_cut_off(tmp_path: Path, table: str, says: str) -> None:
+    (verdict,) = (v for v in judged(tmp_path, START + table + END).verdicts if v.gate == "log.layer_table")
+    assert verdict.status.value == "failed"
+    assert says in verdict.detail
+
+
+@pytest.mark.parametrize("blank", ["\x0b", "\x0c", "\x1c", "\x85", "\u2028"])
+def test_kept_lines_end_at_line_feeds_alone(tmp_path: Path, blank: str) -> None:
+    (tmp_path / "lines.log").write_text(f"I one{blank}E two\nthree\n", encoding="utf-8")
+    assert kept_lines(tmp_path / "lines.log") == [f"I one{blank}E two", "three"]
 
 
 def _off(decibels: float) -> tuple[dict[str, Any], ...]:
