@@ -103,7 +103,7 @@ def export_graph(conversion: Conversion, steps: Steps) -> Exported:
         opened, graph = conversion.opened, conversion.rewritten[-1].model
         contract = finished_contract(opened, graph)
         (folder / MODEL_FILE).write_bytes(ir.to_proto(graph).SerializeToString(deterministic=True))
-        (folder / FEEDS_FILE).write_bytes(feeds_to_npz(opened.feeds))
+        (folder / FEEDS_FILE).write_bytes(feeds_to_npz((*opened.feeds, *opened.padded_feeds)))
         if opened.host is not None:
             host = folder / HOST_FILE
             host.write_bytes(ir.to_proto(opened.host).SerializeToString(deterministic=True))

@@ -60,8 +60,9 @@ def finished_contract(export: StageExport, graph: ir.Model) -> Contract:
 def prove(export: StageExport, rewritten: Sequence[Rewritten], open_session: OpenSession) -> Proof:
     """Every fp32 gate on the finished graph; `rewritten` is what the stage's passes returned."""
     sessions = [open_session(model) for model in (export.model, *(result.model for result in rewritten))]
-    records, verdicts = judge_passes(export.passes, rewritten, sessions, export.feeds)
+    records, verdicts = judge_passes(export.passes, rewritten, sessions, export.feeds, export.padded_feeds)
     evidence = export.evidence()
+    verdicts += [failure(gate, reason, unit="dB") for gate, reason in evidence.unreached.items()]
     for item in evidence.equalities:
         verdicts.append(compare(item.gate, item.reference, item.measured, item.minimum_db, item.detail))
     walked, measurements = _walk(export.contract.window, evidence.decode, sessions[-1])
@@ -69,7 +70,11 @@ def prove(export: StageExport, rewritten: Sequence[Rewritten], open_session: Ope
 
 
 def judge_passes(
-    passes: Sequence[Pass], rewritten: Sequence[Rewritten], sessions: Sequence[Session], feeds: Sequence[Feed]
+    passes: Sequence[Pass],
+    rewritten: Sequence[Rewritten],
+    sessions: Sequence[Session],
+    feeds: Sequence[Feed],
+    padded_feeds: Sequence[Feed],
 ) -> tuple[list[PassRecord], list[Verdict]]:
     """Each pass against the graph before it.
 
@@ -77,17 +82,19 @@ def judge_passes(
         passes: the passes.
         rewritten: what each returned.
         sessions: the graph before the first pass, and the graph after each.
-        feeds: real inputs.
+        feeds: real inputs without padding.
+        padded_feeds: real inputs with padding; a pass that changes them by design is not compared on them.
 
     Returns:
         What each pass did, and a verdict for each (`pass.NAME`); a place that a pass refused although the stage asked
         for it fails.
     """
-    outputs = [[session(feed) for feed in feeds] for session in sessions]
+    outputs = [[session(feed) for feed in (*feeds, *padded_feeds)] for session in sessions]
     records, verdicts = [], []
     for bound, result, before, after in zip(passes, rewritten, outputs, outputs[1:], strict=False):
         gate, exactness = f"pass.{bound.name}", bound.declaration.exactness
-        comparison = worst(compare_outputs(b, a) for b, a in zip(before, after, strict=True))
+        compared = len(feeds) if bound.declaration.changes_padding else len(before)
+        comparison = worst(compare_outputs(b, a) for b, a in zip(before[:compared], after[:compared], strict=True))
         minimum_db = exactness.minimum_db if isinstance(exactness, Bounded) else EXACT_PARITY_DB
         for refused in result.refused:
             reason = f"{refused.node}: {refused.precondition}: {refused.limit} is needed, {refused.got}"

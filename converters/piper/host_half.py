@@ -51,12 +51,16 @@ def host_half(voice: Voice) -> ir.Model:
     return model
 
 
-def noise_names(voice: Voice) -> tuple[str, ...]:
-    """Names of the host half's noise inputs: none, one or several for the durations, then the latent's."""
+def noise_inputs(voice: Voice) -> dict[str, str]:
+    """The host half's noise inputs: none, one or several for the durations, then the latent's.
+
+    Returns:
+        The name of the value that the voice draws, to the name of the input that takes its place.
+    """
     graph, seam = voice.model.graph, voice.seam
     before = ancestors([value_named(graph, seam.latent), value_named(graph, seam.mask)])
-    nodes = [node for node in graph if node in before]
-    return tuple(_names_of(nodes, value_named(graph, seam.noise).producer()).values())
+    names = _names_of([node for node in graph if node in before], value_named(graph, seam.noise).producer())
+    return {str(node.outputs[0].name): name for node, name in names.items()}
 
 
 def _names_of(nodes: list[ir.Node], latent_noise: ir.Node | None) -> dict[ir.Node, str]:

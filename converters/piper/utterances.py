@@ -14,7 +14,7 @@ import onnx_ir as ir
 
 from contracts.errors import Refusal
 from converters.piper.config import BOS, EOS, PAD
-from converters.piper.host_half import LATENT, MASK, NOISE_LATENT, noise_names
+from converters.piper.host_half import LATENT, MASK, NOISE_LATENT, noise_inputs
 from converters.piper.voice import Voice, voice_feed
 from converters.stages import Array, FloatArray, OpenSession, Session, Utterance
 from surgery.graph import extract
@@ -22,10 +22,9 @@ from surgery.graph import extract
 AUDIO = "audio"
 """Name of the decoder's output: samples in -1..1, float32."""
 
-WORD = "həlˈoʊ"
 SENTENCE = "ðə bˈɜːtʃ kənˈuː slˈɪd ɔn ðə smˈuːð plˈæŋks, ɡlˈuː ðə ʃˈiːt."
 """The first Harvard sentence and a piece of the second (IEEE 1969), in espeak-ng's en-us phonemes as Piper writes them:
-some 250 frames, a little more than two windows."""
+some 250 frames, a little more than two windows. Repeated or cut for utterances of another length."""
 
 NOISE_FRAMES = 300
 """Length of the white-noise latent on which the context was measured (family-facts, Piper decoder)."""
@@ -34,12 +33,17 @@ SEED = 20240607
 NOISE_STEPS = 16384
 """Frames of noise given to the host half: more than any sentence here takes; what is not needed is cut off."""
 
+WIDEST_WINDOW = NOISE_STEPS // 2
+"""Frames: several such windows still fit the noise."""
+
 WIDEST_NOISE = 512
 """Channels of the zeros for noise before the seam: durations take 2, an encoder of VITS is 192 wide."""
 
-_LENGTH_SCALE_STEPS = 12
-_LENGTH_SCALES = (0.05, 8.0)
-"""Range searched for a sentence of one window; beyond it a voice does not speak."""
+SEARCH_STEPS = 12
+"""Halvings of the length scale: from a factor of 16 down to one of 1.0007, less than a frame of a window."""
+
+SEARCH_FACTOR = 4.0
+"""The search goes from a quarter of the voice's own length scale to four times it: beyond, nobody speaks."""
 
 Scales = tuple[float, float, float]
 
@@ -87,30 +91,51 @@ def run_host(voice: Voice, host: Session, ids: list[int], scales: Scales, noise:
         scales: noise scale, length scale, noise width.
         noise: the latent's noise [1, C, >= N]; zeros where None.
     """
-    quiet: dict[str, Array] = dict.fromkeys(noise_names(voice), np.zeros((1, WIDEST_NOISE, len(ids)), np.float32))
+    zeros = np.zeros((1, WIDEST_NOISE, len(ids)), np.float32)
+    quiet: dict[str, Array] = dict.fromkeys(noise_inputs(voice).values(), zeros)
     # One channel of zeros stands for all of the latent's: it broadcasts.
     quiet[NOISE_LATENT] = np.zeros((1, 1, NOISE_STEPS), np.float32) if noise is None else noise
     got = host({**voice_feed(voice, ids, scales), **quiet})
     return Latent(np.asarray(got[LATENT], np.float32), np.asarray(got[MASK], np.float32))
 
 
+def sized_ids(voice: Voice, host: Session, frames: int) -> list[int]:
+    """Phoneme ids that take about `frames` frames at the voice's own scales: SENTENCE, repeated or cut."""
+    once = run_host(voice, host, phoneme_ids(voice, SENTENCE), voice.config.scales)
+    check_seam(voice, once)
+    count = max(1, -(-len(SENTENCE) * frames // once.frames))
+    return phoneme_ids(voice, (SENTENCE * -(-count // len(SENTENCE)))[:count])
+
+
 def real_latent(voice: Voice, host: Session, frames: int) -> Latent:
-    """A latent of the voice's own encoder of at least `frames` frames, for the simulator and the passes.
+    """A latent of the voice's own encoder, cut to `frames` frames, for the simulator and the passes.
 
     Raises:
-        Refusal: what stands at the seam is no latent and mask.
+        Refusal: what stands at the seam is no latent and mask, or the voice speaks no longer.
     """
-    ids, scales = phoneme_ids(voice, SENTENCE), voice.config.scales
-    once = run_host(voice, host, ids, scales)
-    check_seam(voice, once)
-    ids = ids * -(-frames // once.frames)
-    noise = np.random.default_rng(SEED).standard_normal((1, once.latent.shape[1], NOISE_STEPS)).astype(np.float32)
-    return run_host(voice, host, ids, scales, noise)
+    ids, scales = sized_ids(voice, host, frames), voice.config.scales
+    channels = run_host(voice, host, ids, scales).latent.shape[1]
+    noise = np.random.default_rng(SEED).standard_normal((1, channels, NOISE_STEPS)).astype(np.float32)
+    scales = scaled_to(voice, host, ids, frames)
+    real = run_host(voice, host, ids, scales, noise)
+    if real.frames < frames:
+        raise Refusal(
+            f"{voice.path}: no sentence of this voice fills a window: {len(ids)} ids take {real.frames} frames."
+        )
+    return Latent(real.latent[:, :, :frames], real.mask[:, :, :frames])
+
+
+def padded(real: Latent) -> Latent:
+    """`real` with its last third replaced by padding: latent and mask zero there, as a walk pads a short utterance."""
+    kept = real.frames - real.frames // 3
+    inside = (np.arange(real.frames) < kept).astype(np.float32)
+    return Latent(real.latent * inside, real.mask * inside)
 
 
 @dataclass(frozen=True)
 class Speaker:
-    """A voice opened twice: whole, unpatched, with its latent and mask as further outputs; and its host half.
+    """A voice opened twice: whole, unpatched, with what it computes and draws on the way as further outputs; and its
+    host half.
 
     Attributes:
         voice: the voice.
@@ -123,45 +148,79 @@ class Speaker:
     host: Session
 
 
+@dataclass(frozen=True)
+class Spoken:
+    """One run of the whole voice: its ids and scales, what it gave, and the noises it drew by the host half's names."""
+
+    ids: list[int]
+    scales: Scales
+    utterance: Utterance
+    noises: dict[str, Array]
+
+
 def open_speaker(voice: Voice, host: Session, open_session: OpenSession) -> Speaker:
     """Open the whole `voice`."""
     seam = voice.seam
     names = (voice.inputs.ids, voice.inputs.lengths, voice.inputs.scales)
-    outputs = {seam.output: AUDIO, seam.latent: LATENT, seam.mask: MASK}
+    outputs = {seam.output: AUDIO, seam.latent: LATENT, seam.mask: MASK, **noise_inputs(voice)}
     model = extract(voice.model, dict(zip(names, names, strict=True)), outputs)
     for position, node in enumerate(n for n in model.graph if n.op_type.startswith("Random")):
         node.attributes["seed"] = ir.AttrFloat32("seed", float(SEED + position))
     return Speaker(voice, open_session(model), host)
 
 
-def speak(speaker: Speaker, name: str, ids: list[int], scales: Scales) -> Utterance:
-    """The whole voice on `ids`, its latent and mask read out of the same run.
+def speak(speaker: Speaker, name: str, ids: list[int], scales: Scales) -> Spoken:
+    """The whole voice on `ids`, its latent, mask and noises read out of the same run.
 
     Raises:
         Refusal: what stands at the seam is no latent and mask, or the samples are not hop times the frames.
     """
     voice = speaker.voice
     got = {key: np.asarray(value, np.float32) for key, value in speaker.whole(voice_feed(voice, ids, scales)).items()}
-    spoken = Latent(got[LATENT], got[MASK])
-    check_seam(voice, spoken)
-    if got[AUDIO].size != spoken.frames * voice.seam.hop:
+    latent = Latent(got[LATENT], got[MASK])
+    check_seam(voice, latent)
+    if got[AUDIO].size != latent.frames * voice.seam.hop:
         raise Refusal(
-            f"{voice.path}: {spoken.frames} frames gave {got[AUDIO].size} samples, though the strides behind the seam "
+            f"{voice.path}: {latent.frames} frames gave {got[AUDIO].size} samples, though the strides behind the seam "
             f"make {voice.seam.hop} a frame."
         )
-    return Utterance(name, spoken.latent, spoken.mask, got[AUDIO].reshape(-1))
+    noises: dict[str, Array] = {key: got[key] for key in noise_inputs(voice).values()}
+    return Spoken(ids, scales, Utterance(name, latent.latent, latent.mask, got[AUDIO].reshape(-1)), noises)
 
 
-def encoder_utterances(speaker: Speaker, window: int) -> list[Utterance]:
-    """Latents of the voice's own encoder: shorter than a window, one window (or little more), several."""
+SHORT, ONE_WINDOW, SEVERAL_WINDOWS = "encoder_short", "encoder_one_window", "encoder_several_windows"
+
+
+def encoder_utterances(speaker: Speaker, window: int) -> dict[str, Spoken]:
+    """Latents of the voice's own encoder: shorter than a window, one window, several (with its own durations)."""
     voice, host = speaker.voice, speaker.host
-    word, sentence, scales = phoneme_ids(voice, WORD), phoneme_ids(voice, SENTENCE), voice.config.scales
-    once = run_host(voice, host, sentence, scales).frames
-    return [
-        speak(speaker, "encoder_short", word, scaled_to(voice, host, word, window * 2 // 3)),
-        speak(speaker, "encoder_one_window", word, scaled_to(voice, host, word, window)),
-        speak(speaker, "encoder_several_windows", sentence * -(-2 * window // once), scales),
-    ]
+    wanted = {SHORT: max(1, window * 2 // 3), ONE_WINDOW: window}
+    made = {}
+    for name, frames in wanted.items():
+        ids = sized_ids(voice, host, frames)
+        made[name] = speak(speaker, name, ids, scaled_to(voice, host, ids, frames))
+    several = sized_ids(voice, host, 2 * window + window // 4)
+    made[SEVERAL_WINDOWS] = speak(speaker, SEVERAL_WINDOWS, several, voice.config.scales)
+    return made
+
+
+def unreached_lengths(spoken: dict[str, Spoken], window: int) -> dict[str, str]:
+    """The gates that stay without material because this voice's utterances have other lengths, with the reason."""
+    frames = {name: item.utterance.mask.shape[-1] for name, item in spoken.items()}
+    owed = {
+        f"fp32.{SHORT}.short": (SHORT, frames[SHORT] < window, f"fewer than {window}"),
+        f"fp32.{ONE_WINDOW}.whole": (
+            ONE_WINDOW,
+            window <= frames[ONE_WINDOW] < 2 * window,
+            f"{window}, or little more",
+        ),
+        f"fp32.{SEVERAL_WINDOWS}.whole": (SEVERAL_WINDOWS, frames[SEVERAL_WINDOWS] > window, f"more than {window}"),
+    }
+    return {
+        gate: f"it could not run: no utterance of this voice has {wanted} frames, the nearest has {frames[name]}"
+        for gate, (name, reached, wanted) in owed.items()
+        if not reached
+    }
 
 
 def noise_utterance(decode: Session, channels: int, window: int) -> Utterance:
@@ -197,8 +256,8 @@ def scaled_to(voice: Voice, host: Session, ids: list[int], frames: int) -> Scale
     the scale is narrowed down between one that is too short and one that is long enough.
     """
     noise, guess = voice.config.scales[:2]
-    low, high = _LENGTH_SCALES
-    for _ in range(_LENGTH_SCALE_STEPS):
+    low, high = guess / SEARCH_FACTOR, guess * SEARCH_FACTOR
+    for _ in range(SEARCH_STEPS):
         got = run_host(voice, host, ids, (noise, guess, 0.0)).frames
         if got == frames:
             return (noise, guess, 0.0)

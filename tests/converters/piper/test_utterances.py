@@ -10,19 +10,23 @@ from contracts.errors import Refusal
 from converters.piper.host_half import host_half
 from converters.piper.utterances import (
     SENTENCE,
-    WORD,
     Latent,
+    Spoken,
     check_seam,
     decoder_cut,
     encoder_utterances,
     noise_utterance,
     open_speaker,
+    padded,
     phoneme_ids,
     real_latent,
     run_host,
     scaled_to,
+    sized_ids,
+    unreached_lengths,
 )
 from converters.piper.voice import Voice, open_voice
+from converters.stages import Utterance
 from tests.converters.voices import opened, save, whole_voice
 from tests.onnx_runs import open_session, run
 from tests.vits_writer.recipe import ALPHABET, Recipe
@@ -79,7 +83,7 @@ def test_phoneme_ids_draw_from_the_embedding_when_there_is_no_map(tmp_path: Path
 
 
 def test_every_sentence_of_the_gates_is_in_the_alphabet_of_the_tests() -> None:
-    assert set(WORD + SENTENCE) <= set(ALPHABET)
+    assert set(SENTENCE) <= set(ALPHABET)
 
 
 def test_decoder_cut_decodes_as_flow_and_decoder_alone(tmp_path: Path) -> None:
@@ -97,7 +101,7 @@ def test_decoder_cut_decodes_as_flow_and_decoder_alone(tmp_path: Path) -> None:
 )
 def test_run_host_without_noise_is_the_voice_with_its_scales_at_zero(tmp_path: Path, recipe: Recipe) -> None:
     voice = opened(tmp_path, recipe)
-    ids = phoneme_ids(voice, WORD)
+    ids = phoneme_ids(voice, SENTENCE[:9])
     found = run_host(voice, open_session(host_half(voice)), ids, (0.667, 1.0, 0.8))
     if recipe.encoder_noise:
         wanted = whole_voice(Recipe(), ids, (0.0, 1.0, 0.0))
@@ -108,11 +112,10 @@ def test_run_host_without_noise_is_the_voice_with_its_scales_at_zero(tmp_path: P
 
 
 @pytest.mark.parametrize("frames", [1, 109, 700])
-def test_real_latent_is_lively_and_of_at_least_so_many_frames(tmp_path: Path, frames: int) -> None:
+def test_real_latent_is_lively_and_of_so_many_frames(tmp_path: Path, frames: int) -> None:
     voice = opened(tmp_path)
     found = real_latent(voice, open_session(host_half(voice)), frames)
-    assert found.frames >= frames
-    assert found.latent.shape == (1, 8, found.frames)
+    assert found.latent.shape == (1, 8, frames)
     assert found.latent.std() > 0.1
     assert (found.mask == 1).all()
 
@@ -121,23 +124,74 @@ def test_real_latent_is_lively_and_of_at_least_so_many_frames(tmp_path: Path, fr
 def test_scaled_to_takes_so_many_frames_or_a_few_more(tmp_path: Path, frames: int) -> None:
     voice = opened(tmp_path)
     host = open_session(host_half(voice))
-    ids = phoneme_ids(voice, WORD)
+    ids = phoneme_ids(voice, SENTENCE[:9])
     got = run_host(voice, host, ids, scaled_to(voice, host, ids, frames)).frames
     assert frames <= got <= frames + len(ids)
 
 
-@pytest.mark.parametrize("window", [64, 109])
+@pytest.mark.parametrize(("frames", "kept"), [(9, 6), (10, 7), (1, 1)])
+def test_padded_replaces_the_last_third(frames: int, kept: int) -> None:
+    made = padded(Latent(np.ones((1, 2, frames), np.float32), np.ones((1, 1, frames), np.float32)))
+    assert made.mask.reshape(-1).tolist() == [1.0] * kept + [0.0] * (frames - kept)
+    assert made.latent.sum() == 2 * kept
+
+
+@pytest.mark.parametrize("frames", [30, 109, 512, 1500])
+def test_sized_ids_take_about_so_many_frames(tmp_path: Path, frames: int) -> None:
+    voice = opened(tmp_path)
+    host = open_session(host_half(voice))
+    got = run_host(voice, host, sized_ids(voice, host, frames), voice.config.scales).frames
+    assert 0.6 * frames - 10 <= got <= 1.6 * frames + 10
+
+
+@pytest.mark.parametrize("window", [64, 109, 512])
 def test_encoder_utterances_are_shorter_than_a_window_one_and_several(tmp_path: Path, window: int) -> None:
     recipe = Recipe()
     voice = opened(tmp_path, recipe)
     speaker = open_speaker(voice, open_session(host_half(voice)), open_session)
-    short, one, several = encoder_utterances(speaker, window)
+    spoken = encoder_utterances(speaker, window)
+    short, one, several = (item.utterance for item in spoken.values())
     assert short.latent.shape[-1] < window <= one.latent.shape[-1] < window + 20
     assert several.latent.shape[-1] > 2 * window * 0.8
+    assert unreached_lengths(spoken, window) == {}
     for utterance in (short, one, several):
         feed = {"z": utterance.latent, "y_mask": utterance.mask}
         decoded = run(decoder_model(recipe), feed)["audio"].reshape(-1)
         np.testing.assert_array_equal(decoded, utterance.reference)
+
+
+def test_speak_reads_the_noises_the_voice_drew(tmp_path: Path) -> None:
+    voice = opened(tmp_path)
+    speaker = open_speaker(voice, open_session(host_half(voice)), open_session)
+    spoken = encoder_utterances(speaker, 64)["encoder_one_window"]
+    frames = spoken.utterance.latent.shape[-1]
+    assert {name: noise.shape for name, noise in spoken.noises.items()} == {
+        "noise_duration": (1, 2, len(spoken.ids)),
+        "noise_latent": (1, 8, frames),
+    }
+    assert abs(spoken.noises["noise_latent"].std() - 1) < 0.2
+
+
+@pytest.mark.parametrize(
+    ("short", "one", "several", "unreached"),
+    [
+        (6, 9, 20, set()),
+        (9, 9, 20, {"fp32.encoder_short.short"}),
+        (6, 8, 20, {"fp32.encoder_one_window.whole"}),
+        (6, 18, 20, {"fp32.encoder_one_window.whole"}),
+        (6, 9, 9, {"fp32.encoder_several_windows.whole"}),
+    ],
+)
+def test_unreached_lengths_names_the_gate_that_stays_without_material(
+    short: int, one: int, several: int, unreached: set[str]
+) -> None:
+    def spoken(name: str, frames: int) -> Spoken:
+        latent, mask = np.zeros((1, 2, frames), np.float32), np.ones((1, 1, frames), np.float32)
+        return Spoken([1], (0.0, 1.0, 0.0), Utterance(name, latent, mask, np.zeros(frames, np.float32)), {})
+
+    names = ("encoder_short", "encoder_one_window", "encoder_several_windows")
+    made = {name: spoken(name, frames) for name, frames in zip(names, (short, one, several), strict=True)}
+    assert set(unreached_lengths(made, 9)) == unreached
 
 
 @pytest.mark.parametrize(("window", "frames"), [(109, 300), (200, 400)])
