@@ -38,6 +38,12 @@ class Refusal(RknnTtsError):
     exit_code = EXIT_REFUSED
 
 
+class NotWritten(RknnTtsError):
+    """The work was done, and its result could not be put in its place, where everything is as it was."""
+
+    exit_code = EXIT_FAILED
+
+
 class GateFailure(RknnTtsError):
     """A gate failed, so there is no engine at the output path.
 

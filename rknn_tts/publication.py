@@ -30,7 +30,7 @@ def publish_engine(
     """Put the engine in `folder` in its place, with its ONNX twin, host half, layer table and, last, its manifest.
 
     Raises:
-        UserInput: a place cannot be written.
+        NotWritten: a place cannot be written; all of them are as they were.
     """
     source, places, engine = build.source, build.places, (folder / "engine.rknn").read_bytes()
     contract = with_proof(source.contract, numbers.proof)

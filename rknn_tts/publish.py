@@ -8,25 +8,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from contracts.errors import UserInput
-from contracts.files import write_whole
+from contracts.errors import NotWritten
+from contracts.files import write_all_whole
 
 
 def publish(files: Sequence[tuple[Path, bytes]]) -> None:
-    """Write `files` in order; one that already has its content is left alone.
+    """Write `files`, which appear in order; one that already has its content is left alone.
 
     Raises:
-        UserInput: a file cannot be written; the message names it. Those not yet written stay as they were.
+        NotWritten: one cannot be written; the message names it. All of them are as they were.
     """
-    for path, data in files:
-        try:
-            if not _has_content(path, data):
-                write_whole(path, data)
-        except OSError as error:
-            raise UserInput(
-                f"{path}: cannot be written ({error.strerror or error}); --output names another place."
-            ) from error
+    try:
+        write_all_whole([(path, data) for path, data in files if not _has_content(path, data)])
+    except OSError as error:
+        raise NotWritten(
+            f"{error.filename}: cannot be written ({error.strerror or error}), so nothing was replaced; the finished "
+            "steps are kept: --output names another place."
+        ) from error
 
 
 def _has_content(path: Path, data: bytes) -> bool:
-    return path.is_file() and path.stat().st_size == len(data) and path.read_bytes() == data
+    try:
+        return path.is_file() and path.stat().st_size == len(data) and path.read_bytes() == data
+    except OSError:  # what cannot be read may still be replaced
+        return False

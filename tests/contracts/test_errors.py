@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from contracts.errors import GateFailure, Refusal, RknnTtsError, ToolFailure, UserInput
+from contracts.errors import GateFailure, NotWritten, Refusal, RknnTtsError, ToolFailure, UserInput
 from contracts.verdicts import failure
 
 
 @pytest.mark.parametrize(
-    ("kind", "exit_code"), [(UserInput, 2), (Refusal, 2), (GateFailure, 1), (ToolFailure, 1), (RknnTtsError, 1)]
+    ("kind", "exit_code"),
+    [(UserInput, 2), (Refusal, 2), (GateFailure, 1), (ToolFailure, 1), (NotWritten, 1), (RknnTtsError, 1)],
 )
 def test_errors_carry_the_exit_code_of_the_design(kind: type[RknnTtsError], exit_code: int) -> None:
     error = kind("A sentence.")

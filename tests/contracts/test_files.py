@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 import contracts.files
-from contracts.files import copy_whole, sha256_of, write_whole
+from contracts.files import copy_whole, sha256_of, write_all_whole, write_whole
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def full_disk(*arguments: object) -> None:
     raise OSError(28, "No space left on device")
-
-
-@pytest.fixture
-def umask() -> Iterator[Callable[[int], int]]:
-    before = os.umask(0o022)
-    yield os.umask
-    os.umask(before)
 
 
 def test_write_whole_writes_and_replaces_when_disk_has_room(tmp_path: Path) -> None:
@@ -58,19 +54,53 @@ def test_write_whole_leaves_no_partial_file_when_interrupted(tmp_path: Path, mon
 
 
 @pytest.mark.parametrize(("mask", "mode"), [(0o022, 0o644), (0o077, 0o600), (0o002, 0o664), (0o000, 0o666)])
-def test_write_whole_gives_the_mode_of_the_umask_when_file_is_new(
-    mask: int, mode: int, tmp_path: Path, umask: Callable[[int], int]
+def test_write_whole_gives_the_mode_of_the_umask_that_the_process_began_with(
+    mask: int, mode: int, tmp_path: Path
 ) -> None:
-    umask(mask)
+    path = tmp_path / "engine.rknn"
+    code = "import sys, pathlib, contracts.files as f; f.write_whole(pathlib.Path(sys.argv[1]), b'data')"
+    subprocess.run([sys.executable, "-c", code, str(path)], check=True, cwd=ROOT, umask=mask)
+    assert path.stat().st_mode & 0o777 == mode
+
+
+def test_write_whole_leaves_the_umask_alone_when_another_thread_may_make_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "umask", lambda mask: pytest.fail("the umask is the whole process's"))
     write_whole(tmp_path / "engine.rknn", b"data")
-    assert (tmp_path / "engine.rknn").stat().st_mode & 0o777 == mode
-    assert umask(mask) == mask
+
+
+@pytest.mark.parametrize("links", [True, False])
+def test_write_all_whole_puts_everything_back_when_a_rename_fails(
+    links: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second, third = (tmp_path / name for name in ("first", "second", "third"))
+    first.write_bytes(b"older first")
+    third.write_bytes(b"older third")
+    replace = Path.replace
+
+    def refuse_third(self: Path, target: Path) -> Path:
+        if target == third:
+            raise PermissionError(1, "Operation not permitted")
+        return replace(self, target)
+
+    monkeypatch.setattr(Path, "replace", refuse_third)
+    if not links:
+        monkeypatch.setattr(os, "link", full_disk)
+    with pytest.raises(PermissionError) as caught:
+        write_all_whole([(first, b"new"), (second, b"new"), (third, b"new")])
+    assert caught.value.filename == str(third)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {
+        "first": b"older first",
+        "third": b"older third",
+    }
 
 
 def test_write_whole_takes_a_long_name_when_the_file_system_does(tmp_path: Path) -> None:
-    path = tmp_path / ("n" * 250 + ".json")
-    write_whole(path, b"data")
-    assert path.read_bytes() == b"data"
+    for name in ("n" * 250, "\U0001f600" * 62):
+        path = tmp_path / f"{name}.json"
+        write_whole(path, b"data")
+        assert path.read_bytes() == b"data"
 
 
 def test_write_whole_raises_when_folder_is_missing(tmp_path: Path) -> None:

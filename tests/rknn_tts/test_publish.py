@@ -5,18 +5,30 @@ from pathlib import Path
 
 import pytest
 
-from contracts.errors import UserInput
-from rknn_tts import publish as module
+from contracts.errors import NotWritten
 from rknn_tts.publish import publish
 
 LONG_AGO_NS = 1_000_000_000
 
 
-def test_publish_writes_in_the_order_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    written: list[str] = []
-    monkeypatch.setattr(module, "write_whole", lambda path, data: written.append(path.name))
+def test_publish_lets_the_files_appear_in_the_order_given_once_all_are_on_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    did: list[str] = []
+    fsync, replace = os.fsync, Path.replace
+
+    def told_fsync(handle: int) -> None:
+        did.append("sync")
+        fsync(handle)
+
+    def told_replace(self: Path, path: Path) -> Path:
+        did.append(path.name)
+        return replace(self, path)
+
+    monkeypatch.setattr(os, "fsync", told_fsync)
+    monkeypatch.setattr(Path, "replace", told_replace)
     publish([(tmp_path / name, b"x") for name in ("a.rknn", "a.onnx", "a.json")])
-    assert written == ["a.rknn", "a.onnx", "a.json"]
+    assert did == ["sync", "sync", "sync", "a.rknn", "a.onnx", "a.json", "sync"]
 
 
 def test_publish_replaces_what_differs_and_leaves_what_does_not(tmp_path: Path) -> None:
@@ -31,18 +43,18 @@ def test_publish_replaces_what_differs_and_leaves_what_does_not(tmp_path: Path) 
     assert {path.name for path in tmp_path.iterdir()} == {"same", "other", "new"}
 
 
-def test_publish_names_the_file_that_cannot_be_written_and_leaves_the_later_ones(tmp_path: Path) -> None:
-    manifest = tmp_path / "a.json"
-    manifest.write_bytes(b"older")
+def test_publish_leaves_everything_as_it_was_when_a_file_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "a.onnx").mkdir()
-    files = [(tmp_path / "a.rknn", b"engine"), (tmp_path / "a.onnx", b"twin"), (manifest, b"newer")]
-    with pytest.raises(UserInput, match=r"a\.onnx: cannot be written .*--output names another place"):
+    for name in ("a.rknn", "a.json"):
+        (tmp_path / name).write_bytes(b"older")
+    files = [(tmp_path / name, b"newer") for name in ("a.rknn", "a.onnx", "a.json")]
+    with pytest.raises(NotWritten, match=r"a\.onnx: cannot be written .*--output names another place") as caught:
         publish(files)
-    assert (tmp_path / "a.rknn").read_bytes() == b"engine"
-    assert manifest.read_bytes() == b"older"
+    assert caught.value.exit_code == 1
+    assert [(tmp_path / name).read_bytes() for name in ("a.rknn", "a.json")] == [b"older", b"older"]
     assert {path.name for path in tmp_path.iterdir()} == {"a.rknn", "a.onnx", "a.json"}
 
 
 def test_publish_names_the_file_when_its_folder_is_gone(tmp_path: Path) -> None:
-    with pytest.raises(UserInput, match=r"gone/a\.rknn: cannot be written"):
+    with pytest.raises(NotWritten, match=r"gone/a\.rknn: cannot be written"):
         publish([(tmp_path / "gone" / "a.rknn", b"engine")])
