@@ -6,6 +6,7 @@ A figure stands in `system-out`: properties of a testcase are read by some serve
 from __future__ import annotations
 
 import re
+import tempfile
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -29,9 +30,8 @@ def check_junit_path(path: Path) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         # Only a write tells: permissions, read-only mounts and full disks look alike otherwise.
-        probe = path.parent / f".{path.name[:60]}.probe"
-        probe.write_bytes(b"")
-        probe.unlink()
+        with tempfile.TemporaryFile(dir=path.parent):
+            pass
     except OSError as error:
         raise UserInput(f"--junit {path}: the report cannot be written there ({error.strerror or error}).") from error
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -84,11 +85,11 @@ def make_folder(folder: Path) -> None:
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        probe = folder / ".rknn-tts-writable"
-        probe.touch()
-        probe.unlink()
+        # Only a write tells: permissions, read-only mounts and full disks look alike otherwise.
+        with tempfile.TemporaryFile(dir=folder):
+            pass
     except OSError as error:
-        raise UserInput(f"{folder}: cannot be written ({error.strerror}); --output names another place.") from error
+        raise UserInput(f"{folder}: cannot be written ({error.strerror or error}); --output names another place.") from error
 
 
 def _chosen(output: str | None, folder: Path, name: str) -> Path:

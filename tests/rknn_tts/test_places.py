@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -104,6 +105,12 @@ def test_make_folder_makes_all_above_and_leaves_nothing_in_it(tmp_path: Path) ->
     make_folder(tmp_path / "a" / "b")
     make_folder(tmp_path / "a" / "b")
     assert list((tmp_path / "a" / "b").iterdir()) == []
+
+
+def test_make_folder_is_undisturbed_when_many_do_it_at_once(tmp_path: Path) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(make_folder, [tmp_path / "a"] * 400))
+    assert list((tmp_path / "a").iterdir()) == []
 
 
 def test_make_folder_names_the_folder_when_a_file_stands_there(tmp_path: Path) -> None:
