@@ -259,9 +259,10 @@ def test_build_leaves_no_grandchild_when_the_converter_ends(
 
 
 PARENT = """
-import os, sys
+import os, signal, sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background of a shell ignores it
 from engine.build import build_engine
 from engine.request import BuildRequest
 onnx, converter, result = map(Path, sys.argv[2:5])
