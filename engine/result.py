@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -65,16 +66,13 @@ def read_build(result_folder: Path) -> BuildResult:
     """The result that `build_engine` left in `result_folder` (or that was copied there, as from a cache).
 
     Raises:
-        OSError, ValueError: there is none.
+        OSError, ValueError: there is none, or it does not hold one array for each window and output.
     """
     summary = from_json(_Summary, json.loads((result_folder / SUMMARY_FILE).read_text(encoding="utf-8")), SUMMARY_FILE)
     simulated: tuple[dict[str, Array], ...] = ()
     if summary.windows:
         with np.load(result_folder / SIMULATED_FILE, allow_pickle=False) as arrays:
-            simulated = tuple(
-                {name: arrays[f"{window}_{index}"] for index, name in enumerate(summary.outputs)}
-                for window in range(summary.windows)
-            )
+            simulated = _by_name(arrays, summary)
     return BuildResult(
         engine=result_folder / ENGINE_FILE,
         engine_sha256=summary.engine_sha256,
@@ -85,6 +83,19 @@ def read_build(result_folder: Path) -> BuildResult:
         peak_rss_bytes=summary.peak_rss_bytes,
         wall_s=summary.wall_s,
         cpu_s=summary.cpu_s,
+    )
+
+
+def _by_name(arrays: Mapping[str, Array], summary: _Summary) -> tuple[dict[str, Array], ...]:
+    expected = {f"{window}_{index}" for window in range(summary.windows) for index in range(len(summary.outputs))}
+    if set(arrays) != expected:
+        raise ValueError(
+            f"{SIMULATED_FILE} holds {len(set(arrays))} arrays where {summary.windows} windows of "
+            f"{len(summary.outputs)} outputs were simulated"
+        )
+    return tuple(
+        {name: arrays[f"{window}_{index}"] for index, name in enumerate(summary.outputs)}
+        for window in range(summary.windows)
     )
 
 

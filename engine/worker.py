@@ -116,7 +116,7 @@ def _load_toolkit(wanted: str, journal: Journal) -> Any:
 
 
 def _build(toolkit: Any, request: dict[str, Any], journal: Journal) -> None:
-    inputs = _inputs_in_use(request["onnx"], journal)
+    inputs, outputs = _read_graph(request["onnx"], journal)
     journal.note(step="config")
     session = toolkit(verbose=True)  # the layer table is printed only then
     config = {
@@ -139,7 +139,7 @@ def _build(toolkit: Any, request: dict[str, Any], journal: Journal) -> None:
         journal.note(step="init_runtime")
         journal.code("init_runtime", session.init_runtime())
         journal.note(step="inference")
-        _simulate(session, request, inputs)
+        _simulate(session, request, inputs, outputs)
     journal.note(step="release")
     session.release()
 
@@ -153,7 +153,18 @@ def _flush_native_output() -> None:
     ctypes.CDLL(None).fflush(None)
 
 
-def _inputs_in_use(path: str, journal: Journal) -> list[tuple[str, Any, list[int]]]:
+def _read_graph(path: str, journal: Journal) -> tuple[list[tuple[str, Any, list[int]]], list[str]]:
+    """Name, numpy dtype and shape of every input of the ONNX, and the names of its outputs, each in its order."""
+    import onnx
+
+    journal.note(step="read")
+    graph = onnx.load(path, load_external_data=False).graph
+    outputs = [value.name for value in graph.output]
+    journal.note(outputs=outputs)
+    return _inputs_in_use(graph), outputs
+
+
+def _inputs_in_use(graph: Any) -> list[tuple[str, Any, list[int]]]:
     """Name, numpy dtype and shape of every input, in the order of the ONNX, which is the order of the engine's.
 
     Raises:
@@ -162,12 +173,9 @@ def _inputs_in_use(path: str, journal: Journal) -> list[tuple[str, Any, list[int
     """
     import onnx
 
-    journal.note(step="read")
-    graph = onnx.load(path, load_external_data=False).graph
     initializers = {tensor.name for tensor in graph.initializer}
     read = {name for node in _all_nodes(graph) for name in node.input} | {value.name for value in graph.output}
     inputs = [value for value in graph.input if value.name not in initializers]
-    journal.note(outputs=[value.name for value in graph.output])
     for value in inputs:
         if value.name not in read:
             raise StepFailed(f"no node reads the input {value.name!r}, so the toolkit would drop it from the engine")
@@ -186,8 +194,14 @@ def _all_nodes(graph: Any) -> list[Any]:
     return [*graph.node, *(node for subgraph in inner for node in _all_nodes(subgraph))]
 
 
-def _simulate(session: Any, request: dict[str, Any], inputs: Sequence[tuple[str, Any, list[int]]]) -> None:
-    """One pass of the toolkit's simulator for each window."""
+def _simulate(
+    session: Any, request: dict[str, Any], inputs: Sequence[tuple[str, Any, list[int]]], outputs: Sequence[str]
+) -> None:
+    """One pass of the toolkit's simulator for each window.
+
+    Raises:
+        StepFailed: a feed does not fit, or the simulator does not give one array for each of `outputs`.
+    """
     import numpy as np
 
     simulated = {}
@@ -204,10 +218,15 @@ def _simulate(session: Any, request: dict[str, Any], inputs: Sequence[tuple[str,
                         f"the ONNX says {dtype}{shape}"
                     )
             # Without it the simulator takes every input of rank 4 as NHWC; other ranks are left alone.
-            outputs = session.inference(inputs=arrays, data_format="nchw")
-            if outputs is None:
+            computed = session.inference(inputs=arrays, data_format="nchw")
+            if computed is None:
                 raise StepFailed(f"inference returned nothing for window {window}")
-            simulated.update({f"{window}_{index}": array for index, array in enumerate(outputs)})
+            if len(computed) != len(outputs):
+                raise StepFailed(
+                    f"inference returned {len(computed)} arrays for window {window}, and the ONNX has {len(outputs)} "
+                    f"outputs ({', '.join(outputs)})"
+                )
+            simulated.update({f"{window}_{index}": array for index, array in enumerate(computed)})
     np.savez(request["simulated"], **simulated)
 
 
@@ -215,7 +234,7 @@ def _describe(error: BaseException) -> str:
     """The last line that tells something; the toolkit puts whole tracebacks into messages."""
     if isinstance(error, SystemExit):
         return f"the toolkit called exit({error.code!r})"
-    lines = [line.strip() for line in str(error).splitlines() if line.strip(" \x1b[0m")]
+    lines = [line.strip() for line in str(error).split("\n") if line.strip(" \r\x1b[0m")]
     if isinstance(error, StepFailed):
         return lines[-1]
     if len(lines) > 1:  # the toolkit's own traceback: its last line already names the exception
