@@ -7,6 +7,26 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 import onnx_ir as ir
 from onnx_ir import convenience
 
+from surgery.matching import Matched, is_one_of
+
+_NOT_THE_RATE = "adds or takes a constant number of steps; what is behind each step stays the same"
+_CHANNELS = "says which channels are summed; the time axis is not touched"
+_PLACING = {
+    **dict.fromkeys(("auto_pad", "dilations", "kernel_shape", "pads"), _NOT_THE_RATE),
+    "group": _CHANNELS,
+}
+
+RATED = (
+    Matched("Conv", used=frozenset({"strides"}), irrelevant=_PLACING),
+    Matched(
+        "ConvTranspose",
+        used=frozenset({"strides"}),
+        required={"output_shape": "absent"},
+        irrelevant={**_PLACING, "output_padding": _NOT_THE_RATE},
+    ),
+)
+"""What `level_of_ratio` makes of the operators that change the rate. Exact lengths: `surgery.convolution_length`."""
+
 
 def value_named(graph: ir.Graph, name: str) -> ir.Value:
     """The value called `name` in the main graph.
@@ -117,7 +137,8 @@ def level_of_ratio(nodes: Sequence[ir.Node], start: Collection[ir.Value]) -> dic
         The ratio of every value that depends on `start`, keyed by value.
 
     Raises:
-        ValueError: two inputs of a node have different ratios, or a Conv leaves no whole one; the message names it.
+        ValueError: two inputs of a node have different ratios, a Conv leaves no whole one, or a ConvTranspose states
+            an output_shape, which no rate follows from; the message names the node.
     """
     ratio = dict.fromkeys(start, 1)
     for node in nodes:
@@ -154,13 +175,15 @@ def _graphs_of(attribute: ir.Attr) -> list[ir.Graph]:
 
 
 def _rate_behind(node: ir.Node, rate: int) -> int:
+    if not is_one_of(node, RATED):
+        return rate
     if node.op_type == "ConvTranspose":
+        if "output_shape" in node.attributes:
+            raise ValueError(f"the node {node.name} (ConvTranspose) states an output_shape, so no rate follows")
         return rate * time_stride(node)
-    if node.op_type == "Conv":
-        if rate % time_stride(node):
-            raise ValueError(f"the node {node.name} (Conv) takes the rate {rate} by a stride of {time_stride(node)}")
-        return rate // time_stride(node)
-    return rate
+    if rate % time_stride(node):
+        raise ValueError(f"the node {node.name} (Conv) takes the rate {rate} by a stride of {time_stride(node)}")
+    return rate // time_stride(node)
 
 
 def _sort_initializers(graph: ir.Graph, original: ir.Graph) -> None:

@@ -10,23 +10,48 @@ m_1 is the mask input; a transposed convolution of stride s takes rate r to r s,
 ConvTranspose1d of s ones at stride s: exact nearest upsampling, on an operator the NPU runs (a Resize measures -7.9 dB
 on the board: reference, Piper decoder, `--dec-mask`). Strides are read from the graph.
 
+The masks have exactly the length of what they multiply: every convolution makes its rate times its input's length
+(`convolution_length`), and what stands between them works element by element. Anything else is refused.
+
 Exact where the mask is all ones (x * 1); where it is zero, the result is the full-length decode's by design.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import onnx_ir as ir
 
+from surgery import convolution_length
+from surgery.convolution_length import CONV, CONV_TRANSPOSE, length_fault
 from surgery.declaration import Declaration, Exact, Pass, Refused, Rewritten
-from surgery.graph import ancestors, descendants, level_of_ratio, value_named
+from surgery.elementwise import ELEMENTWISE
+from surgery.graph import ancestors, descendants, level_of_ratio
+from surgery.matching import is_one_of
+
+MASK_MULTIPLIES = "a node that multiplies by the mask"
+ONE_RATE = "one rate a node"
+TIME_AXIS_KEPT = "element by element between the convolutions"
+
+CONVOLUTIONS = (CONV, CONV_TRANSPOSE)
 
 DECLARATION = Declaration(
     name="mask_decoder",
     summary="multiply by the upsampled frame mask after every decoder convolution",
     exactness=Exact("multiplying by a mask of ones; what zeros do is judged by the short-utterance gates"),
     changes_padding=True,
+    matches=(*CONVOLUTIONS, *ELEMENTWISE),
+    preconditions=(MASK_MULTIPLIES, ONE_RATE, TIME_AXIS_KEPT, *convolution_length.PRECONDITIONS),
 )
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """The convolutions to mask, slowest first, each with its rate."""
+
+    mask: ir.Value
+    convolutions: tuple[tuple[ir.Node, int], ...]
 
 
 def mask_decoder(mask_name: str) -> Pass:
@@ -34,39 +59,47 @@ def mask_decoder(mask_name: str) -> Pass:
 
     def rewrite(model: ir.Model) -> Rewritten:
         model = model.clone()
-        graph = model.graph
-        mask = value_named(graph, mask_name)
-        nodes = _decoder_nodes(graph, mask)
-        if nodes is None:
-            return Rewritten(model, 0, (Refused(mask_name, "the mask is used", "once at least", "no node reads it"),))
-        last_masked, decoder = nodes
-        try:
-            rate_of = level_of_ratio(decoder, last_masked.outputs)
-        except ValueError as error:
-            return Rewritten(model, 0, (Refused(mask_name, "one rate a node", "1", str(error)),))
-        masks = {1: mask}
-        convolutions = [n for n in decoder if n.op_type in ("Conv", "ConvTranspose") and n.outputs[0] in rate_of]
-        for node in sorted(convolutions, key=lambda n: rate_of[n.outputs[0]]):
-            rate = rate_of[node.outputs[0]]
+        plan = _plan(model.graph, mask_name)
+        if not isinstance(plan, _Plan):
+            return Rewritten(model, 0, plan)
+        masks = {1: plan.mask}
+        for node, rate in plan.convolutions:
             if rate not in masks:
                 slower = max(r for r in masks if rate % r == 0)
-                masks[rate] = _upsampled(graph, masks[slower], rate // slower, rate)
-            _multiply_output(graph, node, masks[rate])
-        graph.sort()
-        return Rewritten(model, hits=len(convolutions))
+                masks[rate] = _upsampled(model.graph, masks[slower], rate // slower, rate)
+            _multiply_output(model.graph, node, masks[rate])
+        model.graph.sort()
+        return Rewritten(model, hits=len(plan.convolutions))
 
     return Pass(DECLARATION, rewrite)
 
 
-def _decoder_nodes(graph: ir.Graph, mask: ir.Value) -> tuple[ir.Node, list[ir.Node]] | None:
-    """The last node that reads the mask, and in order the nodes from there to the outputs."""
-    readers = set(mask.consumers())
-    in_order = [node for node in graph if node in readers]
-    if not in_order:
-        return None
-    last = in_order[-1]
-    behind = descendants(graph, last.outputs) & ancestors(graph.outputs)
-    return last, [node for node in graph if node in behind]
+def _plan(graph: ir.Graph, mask_name: str) -> _Plan | tuple[Refused, ...]:
+    mask = next((value for value in graph.inputs if value.name == mask_name), None)
+    multiplying = [] if mask is None else [n for n in graph if n.op_type == "Mul" and mask in n.inputs]
+    if mask is None or not multiplying:
+        got = "there is no such input" if mask is None else "no Mul reads it"
+        return (Refused(mask_name, MASK_MULTIPLIES, "one at least", got),)
+    start = multiplying[-1].outputs
+    behind = descendants(graph, start) & ancestors(graph.outputs)
+    decoder = [node for node in graph if node in behind]
+    convolutions = [node for node in decoder if is_one_of(node, CONVOLUTIONS)]
+    up_to_last = ancestors([value for node in convolutions for value in node.inputs if value is not None])
+    between = [node for node in decoder if node in up_to_last and not is_one_of(node, CONVOLUTIONS)]
+    refused = [
+        Refused(node.name or "", TIME_AXIS_KEPT, "an operator of surgery/elementwise.py", node.op_type)
+        for node in between
+        if not is_one_of(node, ELEMENTWISE)
+    ]
+    refused += [fault for node in convolutions if (fault := length_fault(node)) is not None]
+    if refused:
+        return tuple(refused)
+    try:
+        rate_of = level_of_ratio(decoder, start)
+    except ValueError as error:
+        return (Refused(mask_name, ONE_RATE, "1", str(error)),)
+    rated = [(node, rate_of[node.outputs[0]]) for node in convolutions]
+    return _Plan(mask, tuple(sorted(rated, key=lambda pair: pair[1])))
 
 
 def _upsampled(graph: ir.Graph, mask: ir.Value, factor: int, rate: int) -> ir.Value:
@@ -84,6 +117,9 @@ def _multiply_output(graph: ir.Graph, node: ir.Node, mask: ir.Value) -> None:
     value = node.outputs[0]
     masked = ir.node("Mul", [value, mask], name=f"mask_decoder/{node.name}")
     masked.outputs[0].name = f"mask_decoder/{value.name}"
+    if value.is_graph_output():  # its name is the graph's interface
+        value.name, masked.outputs[0].name = f"mask_decoder/{value.name}/unmasked", value.name
+        masked.outputs[0].shape = value.shape
     masked.outputs[0].dtype = ir.DataType.FLOAT
     value.replace_all_uses_with(masked.outputs[0], replace_graph_outputs=True)
     masked.replace_input_with(0, value)

@@ -4,6 +4,8 @@ Before: inputs with symbolic dimensions. After: the same graph whose inputs have
 inside the graph are dropped, for they may name the old symbolic sizes; shape inference finds them again.
 The toolkit has no dynamic shapes (reference, Piper decoder).
 
+Precondition: the shapes are for exactly the graph's inputs.
+
 Exact: a graph computes the same for an input of that shape whether the shape was stated before or not.
 """
 
@@ -13,27 +15,27 @@ from collections.abc import Mapping
 
 import onnx_ir as ir
 
-from surgery.declaration import Declaration, Exact, Pass, Rewritten
+from surgery.declaration import Declaration, Exact, Pass, Refused, Rewritten
+
+EVERY_INPUT = "a shape for every input, and for nothing else"
 
 DECLARATION = Declaration(
     name="normalise_static_inputs",
     summary="give every input the compiled window's static shape",
     exactness=Exact("stating a shape computes nothing"),
+    preconditions=(EVERY_INPUT,),
 )
 
 
 def normalise_static_inputs(shapes: Mapping[str, tuple[int, ...]]) -> Pass:
-    """The pass that pins the inputs named in `shapes`; every input of the graph must be named.
-
-    Raises (when run):
-        ValueError: `shapes` and the graph's inputs differ.
-    """
+    """The pass that pins the inputs named in `shapes`; every input of the graph must be named. Hits are inputs."""
 
     def rewrite(model: ir.Model) -> Rewritten:
         model = model.clone()
         names = [value.name for value in model.graph.inputs]
         if set(names) != set(shapes):
-            raise ValueError(f"the graph has the inputs {names}, shapes were given for {sorted(shapes)}")
+            got = f"the graph has the inputs {names}"
+            return Rewritten(model, 0, (Refused("the graph", EVERY_INPUT, f"shapes for {sorted(shapes)}", got),))
         outputs = set(model.graph.outputs)
         for node in model.graph:
             for value in node.outputs:

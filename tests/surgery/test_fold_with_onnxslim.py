@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+import sys
 from pathlib import Path
+from typing import Any
 
 import onnx_ir as ir
+import onnxslim
 import pytest
 
 from surgery.declaration import EXACT_PARITY_DB
@@ -46,6 +49,19 @@ def test_fold_keeps_names_and_shapes_of_inputs_and_outputs() -> None:
 def test_fold_prints_nothing(capfd: pytest.CaptureFixture[str]) -> None:
     fold_with_onnxslim().rewrite(static(Recipe()))
     assert capfd.readouterr() == ("", "")
+
+
+def test_fold_leaves_the_streams_of_the_process_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    # It may run in a thread, beside others that print.
+    streams, slim = [], onnxslim.slim
+
+    def watched(*arguments: Any) -> Any:
+        streams.append((sys.stdout, sys.stderr))
+        return slim(*arguments)
+
+    monkeypatch.setattr("onnxslim.slim", watched)
+    fold_with_onnxslim().rewrite(static(Recipe()))
+    assert streams == [(sys.stdout, sys.stderr)]
 
 
 def test_fold_takes_weights_from_external_data_wherever_it_runs(

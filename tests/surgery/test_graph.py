@@ -193,6 +193,15 @@ def test_level_of_ratio_raises_when_a_convolution_leaves_less_than_a_step() -> N
         _rate(_chain(("ConvTranspose", {"strides": [4]}), ("Conv", {"strides": [3]})))
 
 
+def test_level_of_ratio_raises_when_an_output_shape_stands_for_the_rate() -> None:
+    with pytest.raises(ValueError, match=r"n0 \(ConvTranspose\) states an output_shape"):
+        _rate(_chain(("ConvTranspose", {"strides": [4], "output_shape": [9]})))
+
+
+def test_level_of_ratio_passes_over_operators_of_other_domains() -> None:
+    assert _rate(_chain(("ConvTranspose", {"strides": [4], "domain": "com.microsoft"}))) == 1
+
+
 def test_level_of_ratio_takes_the_default_stride_when_none_is_stated() -> None:
     nodes = _chain(("ConvTranspose", {}), ("Conv", {}))
     assert _rate(nodes) == 1

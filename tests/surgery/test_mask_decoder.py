@@ -1,14 +1,14 @@
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
-import onnx_ir as ir
 import pytest
-from onnx import helper
 
 from surgery.mask_decoder import mask_decoder
-from tests.gates.small_graphs import constant, model, tensor
 from tests.onnx_runs import run, snr_db
 from tests.surgery.graphs import check, decoder, decoder_feed, latent, serialised
+from tests.surgery.refusals import small_decoder
 from tests.vits_writer.recipe import Recipe
 
 STRIDES = [(8, 8, 4), (5, 3), (2, 2, 2, 2), (3,)]
@@ -87,31 +87,28 @@ def test_mask_decoder_masks_conv_pre_alone_at_the_base_rate_when_nothing_is_upsa
     assert not any(node.op_type == "ConvTranspose" for node in done.model.graph)
 
 
-def test_mask_decoder_is_refused_when_no_node_reads_the_mask() -> None:
-    done = mask_decoder("y_mask").rewrite(decoder(Recipe(mask=False)))
-    assert done.hits == 0
-    assert [(r.node, r.precondition) for r in done.refused] == [("y_mask", "the mask is used")]
-
-
-def _two_rates() -> ir.Model:
-    nodes = [
-        helper.make_node("Mul", ["z", "y_mask"], ["x"], "masked"),
-        helper.make_node("ConvTranspose", ["x", "w"], ["fast"], "up", strides=[2], kernel_shape=[2]),
-        helper.make_node("Conv", ["x", "w"], ["slow"], "beside", kernel_shape=[2], pads=[1, 0]),
-        helper.make_node("Add", ["fast", "slow"], ["audio"], "join"),
-    ]
-    inputs = [tensor("z", [1, 1, 8]), tensor("y_mask", [1, 1, 8])]
-    return model(nodes, inputs, [tensor("audio", [1, 1, 16])], [constant("w", np.ones((1, 1, 2)))])
-
-
-def test_mask_decoder_is_refused_when_two_rates_meet() -> None:
-    original = _two_rates()
-    before = serialised(original)
-    done = mask_decoder("y_mask").rewrite(original)
-    assert done.hits == 0
-    assert [r.precondition for r in done.refused] == ["one rate a node"]
-    assert "join" in done.refused[0].got
-    assert serialised(done.model) == serialised(original) == before
+@pytest.mark.parametrize(
+    ("op", "attributes", "rate"),
+    [
+        ("Conv", {"pads": [1, 1]}, 1),
+        ("Conv", {"pads": [2, 0]}, 1),
+        ("Conv", {"pads": [2, 2], "dilations": [2], "kernel_shape": [3], "group": 1, "auto_pad": "NOTSET"}, 1),
+        ("ConvTranspose", {"strides": [3]}, 3),
+        ("ConvTranspose", {"strides": [2], "pads": [1, 0]}, 2),
+        ("ConvTranspose", {"strides": [2], "pads": [1, 1], "output_padding": [1]}, 2),
+        ("ConvTranspose", {"strides": [4], "output_padding": [1]}, 4),
+        ("ConvTranspose", {"strides": [5], "dilations": [2]}, 5),
+    ],
+)
+def test_mask_decoder_masks_every_step_when_a_convolution_keeps_its_rate(
+    op: str, attributes: dict[str, Any], rate: int
+) -> None:
+    done = mask_decoder("y_mask").rewrite(small_decoder(op, **attributes))
+    assert (done.hits, done.refused) == (1, ())
+    mask = np.array([[[1, 1, 1, 0, 0, 1, 1, 1]]], np.float32)
+    audio = run(done.model, {"z": np.ones((1, 1, 8), np.float32), "y_mask": mask})["audio"]
+    unmasked = run(small_decoder(op, **attributes), {"z": np.ones((1, 1, 8), np.float32), "y_mask": mask})["audio"]
+    np.testing.assert_array_equal(audio, unmasked * np.repeat(mask, rate, axis=2))
 
 
 def test_mask_decoder_names_its_nodes_for_itself() -> None:
