@@ -302,7 +302,7 @@ def test_failing_gate_leaves_the_older_file_and_keeps_all_verdicts(
     workshop: Workshop, voice: str, command: str
 ) -> None:
     place = workshop.beside(f"failing-{command}")
-    older = f"engines/rk3588/mini/piper-decoder-w9.{'rknn' if command == 'engine' else 'onnx'}"
+    older = f"engines/rk3588/mini/piper-decoder-w9-c1.{'rknn' if command == 'engine' else 'onnx'}"
     if command == "export":
         older = older.replace("rk3588", "onnx")
     (place.folder / older).parent.mkdir(parents=True)
@@ -315,11 +315,11 @@ def test_failing_gate_leaves_the_older_file_and_keeps_all_verdicts(
     assert caught.value.exit_code == EXIT_FAILED
     assert (place.folder / older).read_bytes() == b"an older one"
     suffix = "-rk3588" if command == "engine" else ""
-    kept = place.json(f"build-logs/mini-piper-decoder-w9{suffix}.failed.json")
+    kept = place.json(f"build-logs/mini-piper-decoder-w9-c1{suffix}.failed.json")
     statuses = {verdict["gate"]: verdict["status"] for verdict in kept["verdicts"]}
     assert statuses["fp32.noise_300_frames.worst_interior"] == "failed"
     assert statuses["fp32.cut"] == statuses["structure.operators"] == "passed"
-    assert not any(name.endswith((".rknn", ".onnx", "w9.json")) and name != older for name in place.files())
+    assert not any(name.endswith((".rknn", ".onnx", "w9-c1.json")) and name != older for name in place.files())
 
 
 def _ask_for_more(exported: Path, path: Path, simulator_db: float) -> None:
