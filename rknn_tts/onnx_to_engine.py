@@ -8,6 +8,7 @@ from contracts.errors import GateFailure
 from contracts.verdicts import Verdict
 from engine.endings import StoppedByLog
 from engine.environment import converter_python
+from engine.result import LINES_FILE
 from logs.regtask import parse_accepted
 from rknn_tts.background import Background
 from rknn_tts.build_step import Build, built, judge, restore_log
@@ -27,29 +28,29 @@ def convert_onnx(request: Request, target: str, source: OnnxSource, steps: Steps
     The numeric gates run while the toolkit compiles; the build ends as soon as one of them fails.
 
     Raises:
-        UserInput: an option is wrong, or a place cannot be written.
+        UserInput: an option is wrong, or a place cannot be written to.
         GateFailure: a gate failed; what stood at the engine's place is still there.
-        ToolFailure: the toolkit broke; likewise.
+        ToolFailure, NotWritten: the toolkit broke, or the finished files cannot be put in their places; likewise.
     """
     accepted = tuple(sorted(parse_accepted(text) for text in request.accept_regtask))
     places = engine_places(source.contract, source.stem, target, request.output)
-    python = converter_python(request.toolkit)
     make_folder(places.engine.parent)
     make_folder(places.log.parent)
     graph = check_graph(source.graph, steps, say)
     stop_if_failed(graph.verdicts, places.failed, None, f"{places.engine.name} was not built")
+    python = converter_python(request.toolkit)  # after the cheap gates: it may have to be set up, for minutes
     gates = Background(lambda: judge_numbers(source, steps))
     build = Build(request, target, source, accepted, places, python)
     try:
         folder = built(build, steps, say, lambda: _stop_early(gates, graph, places))
     except StoppedByLog as error:
-        raise _with_verdicts(error, graph.verdicts, places) from error
+        raise _with_verdicts(error, (*_reached(gates), *graph.verdicts), places) from error
+    if "build" in steps.reused:
+        restore_log(places.log, folder / LINES_FILE)
     numbers = gates.result()
     proven = (*numbers.verdicts, *graph.verdicts)
-    stop_if_failed(proven, places.failed, None, f"{places.engine.name} was not written")
+    stop_if_failed(proven, places.failed, places.log, f"{places.engine.name} was not written")
     judged = judge(build, folder, steps, say)
-    if "build" in steps.reused:
-        restore_log(places.log, folder / "lines.log")
     verdicts = (*proven, *judged.verdicts)
     stop_if_failed(verdicts, places.failed, places.log, f"{places.engine.name} was not written")
     return publish_engine(build, graph, numbers, judged, folder, steps)
@@ -60,7 +61,16 @@ def _stop_early(gates: Background[NumericGates], graph: GraphInfo, places: Place
     numbers = gates.peek()
     if numbers is not None:
         verdicts = (*numbers.verdicts, *graph.verdicts)
-        stop_if_failed(verdicts, places.failed, None, f"{places.engine.name} was not built to its end")
+        stop_if_failed(verdicts, places.failed, places.log, f"{places.engine.name} was not built to its end")
+
+
+def _reached(gates: Background[NumericGates]) -> tuple[Verdict, ...]:
+    """The numeric verdicts that there are by now; a build that failed already has its own reason."""
+    try:
+        numbers = gates.peek()
+    except Exception:  # noqa: BLE001  (whatever it is, the failure at hand is the one to tell)
+        return ()
+    return numbers.verdicts if numbers is not None else ()
 
 
 def _with_verdicts(error: StoppedByLog, proven: Sequence[Verdict], places: Places) -> GateFailure:
