@@ -75,23 +75,32 @@ def _audio_output(graph: ir.Graph, where: str) -> ir.Value:
 
 def _latent(in_order: list[ir.Node], where: str) -> tuple[ir.Value, ir.Value]:
     """The last sum of something and scaled noise, and that noise."""
+    silent: set[ir.Value] = set()
     for node in reversed(in_order):
         if node.op_type == "Add":
             for value in node.inputs:
-                noise = _noise_behind(value)
+                noise = _noise_behind(value, silent)
                 if noise is not None:
                     return node.outputs[0], noise
     raise _no_voice(where, "no sum of a mean and scaled noise (RandomNormalLike) is there, so there is no latent")
 
 
-def _noise_behind(value: ir.Value | None) -> ir.Value | None:
-    node = value.producer() if value is not None else None
-    if node is None or value is None:
-        return None
-    if node.op_type.startswith("RandomNormal"):
-        return value
-    if node.op_type in _THROUGH_NOISE:
-        return next((found for read in node.inputs if (found := _noise_behind(read)) is not None), None)
+def _noise_behind(value: ir.Value | None, silent: set[ir.Value]) -> ir.Value | None:
+    """The noise that `value` is a scaled copy of; `silent` holds values with none behind them, and takes new ones.
+
+    No recursion, and each value is looked at once: a graph from outside may be as deep and as woven as it likes.
+    """
+    todo = [value]
+    while todo:
+        read = todo.pop()
+        node = read.producer() if read is not None else None
+        if read is None or node is None or read in silent:
+            continue
+        if node.op_type.startswith("RandomNormal"):
+            return read
+        silent.add(read)
+        if node.op_type in _THROUGH_NOISE:
+            todo.extend(reversed(node.inputs))
     return None
 
 

@@ -60,6 +60,44 @@ def test_seam_names_the_speakers_embedding_when_there_are_several_speakers() -> 
     assert seam_of(voice_model(Recipe(speakers=3))).speaker == "/emb_g/Unsqueeze_output_0"
 
 
+def _scaled_by(names: list[tuple[str, str]]) -> onnx.ModelProto:
+    """The small voice whose noise goes through further products, each of the two values in its place of `names`."""
+    model = voice_model()
+    position, node = next((i, n) for i, n in enumerate(model.graph.node) if NOISE in n.input)
+    others = [name for name in node.input if name != NOISE]
+    for number, pair in enumerate(names):
+        product = helper.make_node("Mul", list(pair), [f"scaled_{number}"])
+        model.graph.node.insert(position + number, product)
+    del node.input[:]
+    node.input.extend([f"scaled_{len(names) - 1}", *others])
+    return model
+
+
+DEEP = 5000
+"""Well past Python's limit of 1000 calls."""
+
+WOVEN = 40
+"""2^40 ways lead through so many products of a value with itself."""
+
+
+def test_seam_is_found_when_the_noise_is_scaled_over_and_over() -> None:
+    chain = [(NOISE if i == 0 else f"scaled_{i - 1}", "/Exp_1_output_0") for i in range(DEEP)]
+    assert seam_of(_scaled_by(chain)).noise == NOISE
+
+
+def _ladder(start: str) -> list[tuple[str, str]]:
+    return [(start, start)] + [(f"scaled_{i}", f"scaled_{i}") for i in range(WOVEN - 1)]
+
+
+def test_seam_is_found_when_many_ways_lead_to_the_noise() -> None:
+    assert seam_of(_scaled_by(_ladder(NOISE))).noise == NOISE
+
+
+def test_seam_is_refused_at_once_when_many_ways_lead_to_no_noise() -> None:
+    with pytest.raises(Refusal, match="is not a VITS voice"):
+        seam_of(_scaled_by(_ladder("/Exp_1_output_0")))
+
+
 def _conv_net(op: str) -> onnx.ModelProto:
     nodes = [helper.make_node(op, ["x", "w"], ["y"], "net", strides=[2])]
     return proto(nodes, [tensor("x", [1, 1, 8])], [tensor("y", [1, 1, "n"])], [constant("w", np.ones((1, 1, 2)))])
