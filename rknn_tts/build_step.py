@@ -13,6 +13,7 @@ from contracts.contract import short_contract
 from contracts.files import sha256_of, sha256_of_bytes
 from contracts.serial import to_json
 from engine.environment import CONVERTER_PYTHON
+from engine.memory import memory_bytes
 from logs.lines import clean_lines
 from logs.regtask import RegtaskKey
 from rknn_tts.build_gates import Judged, judge_build, kept_lines
@@ -94,7 +95,7 @@ def _memory_limit_bytes(asked_gb: float | None) -> int:
     """What the user allows; by default nearly all there is, so that a sentence comes before the kernel's killer."""
     if asked_gb is not None:
         return int(asked_gb * GB)
-    return int(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * MEMORY_SHARE)
+    return int(memory_bytes() * MEMORY_SHARE)
 
 
 def judge(build: Build, folder: Path, steps: Steps, say: Say) -> Judged:

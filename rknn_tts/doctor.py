@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Literal
 
 from engine.environment import CONVERTER_PYTHON
+from engine.memory import memory_bytes
 from environments.host import libc_name, system_problem
 from environments.locks import DEFAULT_TOOLKIT, Wanted, parse_name, toolkit_versions
 from environments.pythons import explain, survey
@@ -62,7 +63,7 @@ def examine(root: Path, workdir: Path, environ: Mapping[str, str] | None = None)
         *examine_named_converter(variables),
         *examine_shadows(workdir),
         examine_disk(root),
-        examine_memory(Path("/proc/meminfo"), Path("/sys/fs/cgroup/memory.max")),
+        examine_memory(Path("/proc/meminfo"), memory_bytes()),
     ]
 
 
@@ -189,14 +190,12 @@ def examine_disk(folder: Path) -> Finding:
     return _room("disk", f"{free} MB free at {folder}", free, _DISK_LEAST_MB, _DISK_ENOUGH_MB, "make room on the disk")
 
 
-def examine_memory(meminfo: Path, limit: Path) -> Finding:
-    """Memory that a build can have: what the machine has free, or the container's limit where that is less."""
-    free = _available_mb(meminfo)
-    if free is None:
+def examine_memory(meminfo: Path, limit_bytes: int) -> Finding:
+    """Memory that a build can have: what the machine has free, or all that we may ever have where that is less."""
+    available = _available_mb(meminfo)
+    if available is None:
         return Finding("memory", f"unknown: {meminfo} does not say", "warning", "a build needs about 1 GB")
-    cap = _limit_mb(limit)
-    if cap is not None and cap < free:
-        free = cap
+    free = min(available, limit_bytes // 10**6)
     remedy = "close other programs, or raise the limit of the container"
     return _room("memory", f"{free} MB available", free, _MEMORY_LEAST_MB, _MEMORY_ENOUGH_MB, remedy)
 
@@ -216,11 +215,3 @@ def _available_mb(meminfo: Path) -> int | None:
         return None
     amounts = [line.split()[1] for line in lines if line.startswith("MemAvailable:")]
     return int(amounts[0]) * 1024 // 10**6 if amounts else None
-
-
-def _limit_mb(limit: Path) -> int | None:
-    try:
-        text = limit.read_text("ascii", "replace").strip()
-    except OSError:
-        return None
-    return int(text) // 10**6 if text.isdigit() else None
