@@ -10,7 +10,7 @@ import pytest
 from contracts.contract import Source, TensorSpec, Window
 from contracts.errors import UserInput
 from contracts.files import sha256_of
-from converters.piper.decoder import STAGE, open_decoder, window_of
+from converters.piper.decoder import STAGE, open_decoder, stem_of, window_of
 from converters.stages import Checkpoint, StageExport, StageOptions
 from tests.converters.voices import opened, save
 from tests.onnx_runs import open_session, run, snr_db
@@ -58,6 +58,22 @@ def test_window_of_says_the_least_window_when_nothing_is_left_to_emit(
 ) -> None:
     with pytest.raises(UserInput, match=rf"--window {least} or more\.$"):
         window_of(opened(tmp_path), StageOptions(**options))
+
+
+@pytest.mark.parametrize(
+    ("options", "stem"),
+    [
+        ({}, "piper-decoder-w109"),
+        ({"window": 93, "context": 24}, "piper-decoder-w93"),
+        ({"window": 256}, "piper-decoder-w256-c32"),
+        ({"window": 109, "context": 24}, "piper-decoder-w109-c24"),
+        ({"decoder_mask": True}, "piper-decoder-w109-masked"),
+        ({"window": 256, "decoder_mask": True}, "piper-decoder-w256-c32-masked"),
+    ],
+)
+def test_stem_of_tells_engines_of_other_geometries_apart(tmp_path: Path, options: dict[str, Any], stem: str) -> None:
+    chosen = StageOptions(**options)
+    assert stem_of(window_of(opened(tmp_path), chosen), chosen) == stem
 
 
 def export_of(path: Path, **options: Any) -> StageExport:
