@@ -9,6 +9,7 @@ judge    the build, thresholds, accepted keys              -> judged.json
 from __future__ import annotations
 
 import atexit
+import dataclasses
 import json
 import shutil
 import tempfile
@@ -20,6 +21,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from contracts.serial import from_json, to_json
+from contracts.verdicts import Status, Verdict
 from engine.cache import StepCache, default_folder, source_digest, step_key
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -56,14 +58,20 @@ class Steps:
         return self._found(name, key) or self._made(name, key, work)
 
     def value(self, name: str, kind: type[T], parts: Mapping[str, str], work: Callable[[], T]) -> T:
-        """The result of a step that is a dataclass, kept as JSON."""
+        """The result of a step that is a dataclass, kept as JSON, unless it holds a failed verdict.
+
+        What fails may do so for a reason of the moment (no memory for onnxruntime), which no part of its key tells.
+        """
         key, file = self._key(name, parts), f"{name}.json"
         folder = self._found(name, key)
-        if folder is None:
-            # Before there is a folder: this may run in a thread that ends with the process.
-            text = json.dumps(to_json(work()))
-            folder = self._made(name, key, lambda made: (made / file).write_text(text, encoding="utf-8"))
-        return from_json(kind, json.loads((folder / file).read_text(encoding="utf-8")), name)
+        if folder is not None:
+            return from_json(kind, json.loads((folder / file).read_text(encoding="utf-8")), name)
+        # Before there is a folder: this may run in a thread that ends with the process.
+        value = work()
+        if not _holds_failure(value):
+            text = json.dumps(to_json(value))
+            self._made(name, key, lambda made: (made / file).write_text(text, encoding="utf-8"))
+        return value
 
     def _key(self, name: str, parts: Mapping[str, str]) -> str:
         return step_key(name, {**parts, "code": code_digest()})
@@ -87,6 +95,14 @@ class Steps:
         else:
             shutil.rmtree(made, ignore_errors=True)
         return stored
+
+
+def _holds_failure(value: object) -> bool:
+    if isinstance(value, Verdict):
+        return value.status is Status.FAILED
+    if dataclasses.is_dataclass(value):
+        return any(_holds_failure(getattr(value, field.name)) for field in dataclasses.fields(value))
+    return isinstance(value, (tuple, list)) and any(map(_holds_failure, value))
 
 
 def cache_folder() -> Path:

@@ -7,7 +7,7 @@ import pytest
 
 from contracts.errors import GateFailure, ToolFailure, UserInput
 from rknn_tts import onnx_to_engine
-from rknn_tts.graph_at_hand import NumericGates, OnnxSource
+from rknn_tts.graph_at_hand import NumericGates, OnnxSource, judge_numbers
 from rknn_tts.outcome import Outcome
 from rknn_tts.steps import Steps
 from tests.gates.small_graphs import chain, scale_proto
@@ -62,7 +62,7 @@ def test_build_is_ended_when_a_gate_fails_while_the_toolkit_works(workshop: Work
 def test_build_that_its_log_stops_keeps_the_verdicts_reached_beside_it(
     workshop: Workshop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    done, judge_numbers = workshop.folder.parent / "numbers are judged", onnx_to_engine.judge_numbers
+    done = workshop.folder.parent / "numbers are judged"
 
     def judged(source: OnnxSource, steps: Steps) -> NumericGates:
         numbers = judge_numbers(source, steps)

@@ -5,9 +5,11 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from contracts.verdicts import Verdict, failure, passed, unproven
 from rknn_tts import steps as module
 from rknn_tts.steps import Steps, open_steps
 
@@ -143,6 +145,33 @@ def test_value_of_a_step_comes_back_as_it_was() -> None:
     figures = Figures(float("inf"), ("a", "b"))
     assert fresh().value("judge", Figures, PARTS, lambda: figures) == figures
     assert fresh().value("judge", Figures, PARTS, lambda: pytest.fail("done again")) == figures
+
+
+@dataclass(frozen=True)
+class Judged:
+    verdicts: tuple[Verdict, ...]
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "kept"),
+    [
+        (Verdict, passed("range.activations"), True),
+        (Verdict, unproven("log.regtask", "a board can tell"), True),
+        (Verdict, failure("range.activations", "it could not run: out of memory"), False),
+        (Judged, Judged((passed("a"), passed("b"))), True),
+        (Judged, Judged((passed("a"), failure("b", "out of memory"))), False),
+    ],
+)
+def test_value_is_kept_unless_it_holds_a_failed_verdict(kind: type[Any], value: Any, kept: bool) -> None:
+    made: list[int] = []
+
+    def work() -> Any:
+        made.append(len(made))
+        return value
+
+    for _ in range(2):
+        assert fresh().value("judge", kind, PARTS, work) == value
+    assert len(made) == (1 if kept else 2)
 
 
 def test_value_leaves_nothing_beside_the_cache_when_its_thread_dies_at_work(own_cache: Path) -> None:
