@@ -17,6 +17,9 @@ from rknn_tts.request import Option, Request, options
 ROOT = Path(__file__).resolve().parents[1]
 """The checkout that rknn-tts runs from."""
 
+LARGEST_LIMIT = 1e9
+"""Of seconds and of GB: thirty years, and a billion of them; past it the system's calls overflow."""
+
 
 def perform(request: Request, say: Say, spelling: Callable[[Option], str]) -> Report:
     """Do what `request` asks; never raises, whatever goes wrong.
@@ -43,14 +46,19 @@ def perform(request: Request, say: Say, spelling: Callable[[Option], str]) -> Re
 
 
 def check_complete(request: Request, spelling: Callable[[Option], str]) -> None:
-    """See that everything is given that the command cannot do without.
+    """See that everything is given that the command cannot do without, and that its limits are numbers above zero.
 
     Raises:
-        UserInput: something is missing.
+        UserInput: something is missing, or no limit.
     """
     for option in options(request.command):
-        if option.required and not getattr(request, option.name):
+        value = getattr(request, option.name)
+        if option.required and not value:
             raise UserInput(f"{request.command} needs {spelling(option)}. {option.help}")
+        if isinstance(value, float) and not 0 < value < LARGEST_LIMIT:
+            raise UserInput(
+                f"{spelling(option)} cannot be {value:g}; it must lie above 0 and below {LARGEST_LIMIT:g}. {option.help}"
+            )
 
 
 def resolve_subject(request: Request) -> str:

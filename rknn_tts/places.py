@@ -89,7 +89,9 @@ def make_folder(folder: Path) -> None:
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as error:
-        raise UserInput(f"{folder}: cannot be written ({error.strerror or error}); --output names another place.") from error
+        raise UserInput(
+            f"{folder}: cannot be written ({error.strerror or error}); --output names another place."
+        ) from error
 
 
 def _chosen(output: str | None, folder: Path, name: str) -> Path:

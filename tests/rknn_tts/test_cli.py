@@ -110,6 +110,11 @@ def test_version_is_that_of_the_project(capsys: pytest.CaptureFixture[str]) -> N
         (["compile", "x.onnx", "--window", "3"], "compile takes no --window. `rknn-tts compile --help`"),
         ([*ENGINE_WORDS, "--window", "wide"], "--window: a whole number is expected."),
         ([*ENGINE_WORDS, "--timeout", "soon"], "--timeout: a number is expected."),
+        *(
+            ([*ENGINE_WORDS, f"--{name}", value], f"--{name} cannot be {value}; it must lie above 0 and below 1e+09. ")
+            for name in ("timeout", "memory")
+            for value in ("nan", "inf", "-inf", "-1", "0", "1e+300")
+        ),
         ([*ENGINE_WORDS, "--window"], "Option '--window' requires an argument."),
         ([*ENGINE_WORDS, "more"], "Got unexpected extra argument"),
         (["engine", "pipr", "--target", "rk3588"], "There is no family 'pipr'; there are: "),
