@@ -144,8 +144,12 @@ def _evidence(speaker: Speaker, decode: Session, window: Window, least_db: float
 
 
 def stem_of(window: Window, options: StageOptions) -> str:
-    """The engine's file stem: its width, then the context where that cannot be told from the width, then the mask."""
-    usual = window.left == CONTEXT_FRAMES or window.emitted == EMITTED_FRAMES
+    """The engine's file stem: its width, then the context where that cannot be told from the width, then the mask.
+
+    A width that fits 45 emitted frames means those, any other the default context: no two geometries share a stem.
+    """
+    fits = (window.frames - EMITTED_FRAMES) % 2 == 0
+    usual = window.emitted == EMITTED_FRAMES if fits else window.left == CONTEXT_FRAMES
     context = "" if usual else f"-c{window.left}"
     return f"piper-decoder-w{window.frames}{context}" + ("-masked" if options.decoder_mask else "")
 
@@ -179,7 +183,7 @@ STAGE = Stage(
 )
 
 _NO_SAMPLE_RATE = (
-    "{name} states no sample rate and has no .onnx.json beside it: the manifest's sample_rate is null; "
+    "Neither {name} nor an .onnx.json beside it states a sample rate: the manifest's sample_rate is null; "
     "--sample-rate sets it."
 )
 

@@ -61,19 +61,30 @@ def test_window_of_says_the_least_window_when_nothing_is_left_to_emit(
 
 
 @pytest.mark.parametrize(
-    ("options", "stem"),
+    ("frames", "context", "mask", "stem"),
     [
-        ({}, "piper-decoder-w109"),
-        ({"window": 93, "context": 24}, "piper-decoder-w93"),
-        ({"window": 256}, "piper-decoder-w256-c32"),
-        ({"window": 109, "context": 24}, "piper-decoder-w109-c24"),
-        ({"decoder_mask": True}, "piper-decoder-w109-masked"),
-        ({"window": 256, "decoder_mask": True}, "piper-decoder-w256-c32-masked"),
+        (109, 32, False, "piper-decoder-w109"),
+        (93, 24, False, "piper-decoder-w93"),
+        (93, 32, False, "piper-decoder-w93-c32"),
+        (256, 32, False, "piper-decoder-w256"),
+        (256, 24, False, "piper-decoder-w256-c24"),
+        (109, 24, False, "piper-decoder-w109-c24"),
+        (109, 32, True, "piper-decoder-w109-masked"),
     ],
 )
-def test_stem_of_tells_engines_of_other_geometries_apart(tmp_path: Path, options: dict[str, Any], stem: str) -> None:
-    chosen = StageOptions(**options)
-    assert stem_of(window_of(opened(tmp_path), chosen), chosen) == stem
+def test_stem_of_is_the_width_and_what_it_does_not_tell(frames: int, context: int, mask: bool, stem: str) -> None:
+    window = Window(frames, frames - 2 * context, context, context, 256, None)
+    assert stem_of(window, StageOptions(decoder_mask=mask)) == stem
+
+
+def test_stem_of_no_two_geometries_is_the_same() -> None:
+    made = [
+        stem_of(Window(frames, frames - 2 * context, context, context, 256, None), StageOptions(decoder_mask=mask))
+        for frames in range(1, 140)
+        for context in range((frames - 1) // 2 + 1)
+        for mask in (False, True)
+    ]
+    assert len(set(made)) == len(made)
 
 
 def export_of(path: Path, **options: Any) -> StageExport:
