@@ -6,9 +6,10 @@ from pathlib import Path
 from environments.trouble import Trouble
 
 # sh starts the interpreter beside it, wherever the checkout lies and whatever characters its path has (a shebang line
-# allows neither spaces nor long paths); Python sees a string and goes on below it.
+# allows neither spaces nor long paths); Python sees a string and goes on below it. -E -s: what a PYTHONPATH or the
+# user's own packages hold under our names must not reach in.
 _SCRIPT = """#!/bin/sh
-'''exec' '{python}' "$0" "$@"
+'''exec' '{python}' -E -s "$0" "$@"
 ' '''
 import sys
 

@@ -14,7 +14,7 @@ from environments.trouble import Trouble
 STAMP = "rknn-tts-environment"
 UNFINISHED = "rknn-tts-unfinished"
 # Changes when environments are made differently, so that older ones are made again.
-FORMAT = "format 1"
+FORMAT = "format 2"
 
 
 class Stamp(NamedTuple):

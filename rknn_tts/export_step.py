@@ -62,6 +62,10 @@ def prove(export: StageExport, rewritten: Sequence[Rewritten], open_session: Ope
     sessions = [open_session(model) for model in (export.model, *(result.model for result in rewritten))]
     records, verdicts = judge_passes(export.passes, rewritten, sessions, export.feeds, export.padded_feeds)
     evidence = export.evidence()
+    if not evidence.equalities:
+        verdicts.append(
+            failure("fp32.cut", "nothing compares the cut with the original, so it is not proven", unit="dB")
+        )
     verdicts += [failure(gate, reason, unit="dB") for gate, reason in evidence.unreached.items()]
     for item in evidence.equalities:
         verdicts.append(compare(item.gate, item.reference, item.measured, item.minimum_db, item.detail))
@@ -117,4 +121,7 @@ def _walk(window: Window | None, decode: WindowedDecode, run: Session) -> tuple[
         window_gates(f"fp32.{u.name}", run_window, [u.latent, u.mask], u.reference, window, thresholds)
         for u in decode.utterances
     ]
-    return [v for report in reports for v in report.verdicts], [m for report in reports for m in report.measurements]
+    verdicts = [v for report in reports for v in report.verdicts]
+    if not any(verdict.gate.endswith(".whole") for verdict in verdicts):
+        verdicts.append(failure("fp32.windows", "no utterance of a window or more was compared", unit="dB"))
+    return verdicts, [m for report in reports for m in report.measurements]

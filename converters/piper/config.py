@@ -75,7 +75,9 @@ def read_config(voice: Path) -> VoiceConfig:
 
 
 def _object(path: Path, data: dict[str, Any], key: str) -> dict[str, Any]:
-    value = data.get(key) or {}
+    value = data.get(key)
+    if value is None:
+        return {}
     if not isinstance(value, dict):
         raise UserInput(f"{path}: the key {key!r} must be an object, not {value!r:.40}.")
     return value

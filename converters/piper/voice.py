@@ -61,6 +61,7 @@ def open_voice(path: Path, sample_rate: int | None = None) -> Voice:
         raise UserInput(f"--sample-rate {sample_rate}: a rate above 0 is expected.")
     # Its parts go into other files, where external data would be lost.
     model = ir.external_data.load_to_model(read_onnx(path))
+    _check_finite(model, path)
     seam = find_vits_seam(model, str(path))
     config = read_config(path)
     if seam.speaker is not None or (config.speakers or 1) > 1:
@@ -90,6 +91,17 @@ def voice_feed(voice: Voice, ids: list[int], scales: tuple[float, float, float])
         voice.inputs.lengths: np.array([len(ids)], np.int64),
         voice.inputs.scales: np.array(scales, np.float32),
     }
+
+
+def _check_finite(model: ir.Model, path: Path) -> None:
+    """A NaN in the encoder half would reach no gate on the decoder's graph, so the whole voice is looked at."""
+    for value in model.graph.initializers.values():
+        tensor = value.const_value
+        if tensor is not None and tensor.dtype.is_floating_point() and not np.isfinite(tensor.numpy()).all():
+            raise Refusal(
+                f"{path}: the weight {value.name} holds NaN or infinity, so the voice cannot be right; get it again, "
+                "or export it again from a good checkpoint."
+            )
 
 
 def _inputs(graph: ir.Graph, path: Path) -> VoiceInputs:

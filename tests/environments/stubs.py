@@ -29,6 +29,17 @@ case "$*" in
     [ -z "${{STUB_SAYS:-}}" ] || /bin/cat "$STUB_SAYS"
     exit "${{STUB_STATUS:-0}}"
     ;;
+"-E -s "*)
+    # The real Python reads no .pth of this environment: what is in it is put on the path here.
+    shift 2
+    exec '{real}' -I -c '
+import runpy, sys
+sys.argv = sys.argv[1:]
+venv = sys.argv[0].rpartition("/bin/")[0]
+sys.path[:0] = open(venv + "/lib/python3.11/site-packages/rknn-tts.pth").read().splitlines()
+runpy.run_path(sys.argv[0], run_name="__main__")
+' "$@"
+    ;;
 *) exec '{real}' "$@" ;;
 esac
 """

@@ -33,8 +33,10 @@ def launcher(machine: Machine) -> Path:
 
 
 def run(machine: Machine, launcher: Path, *arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    # The stub's interpreter runs the project under the tests' own Python, which reads no .pth of this environment.
-    environ = machine.environ(PYTHONPATH=str(machine.root))
+    # A module of the same name there must not come before the project's.
+    (machine.root.parent / "shadow" / "rknn_tts").mkdir(parents=True, exist_ok=True)
+    (machine.root.parent / "shadow" / "rknn_tts" / "__init__.py").write_text("raise SystemExit(99)")
+    environ = machine.environ(PYTHONPATH=str(machine.root.parent / "shadow"))
     return subprocess.run(
         [str(launcher), *arguments], env=environ, cwd=cwd, capture_output=True, text=True, check=False, timeout=60
     )

@@ -199,3 +199,24 @@ def test_evidence_is_not_gathered_before_it_is_owed(tmp_path: Path) -> None:
     assert len(opened) == 1  # the host half, for a real latent
     assert isinstance(made.evidence(), Evidence)
     assert len(opened) > 1
+
+
+def test_prove_fails_when_nothing_compares_the_cut(export: StageExport) -> None:
+    failed = [v for v in proof_of(_changed(export, equalities=())).verdicts if v.status is Status.FAILED]
+    assert [(v.gate, v.detail) for v in failed] == [
+        ("fp32.cut", "nothing compares the cut with the original, so it is not proven")
+    ]
+
+
+@pytest.mark.parametrize("kept", [(), ("encoder_short",)])
+def test_prove_fails_when_no_utterance_of_a_window_is_compared(export: StageExport, kept: tuple[str, ...]) -> None:
+    decode = export.evidence().decode
+    utterances = tuple(u for u in decode.utterances if u.name in kept)
+    proof = proof_of(_changed(export, decode=dataclasses.replace(decode, utterances=utterances)))
+    assert [v.gate for v in proof.verdicts if v.status is Status.FAILED] == ["fp32.windows"]
+
+
+def test_prove_fails_when_a_gate_stays_without_material(export: StageExport) -> None:
+    proof = proof_of(_changed(export, unreached={"fp32.encoder_short.short": "no such utterance"}))
+    failed = [v for v in proof.verdicts if v.status is Status.FAILED]
+    assert [(v.gate, v.detail) for v in failed] == [("fp32.encoder_short.short", "no such utterance")]

@@ -71,6 +71,7 @@ def test_read_config_expects_an_object(tmp_path: Path, data: Any) -> None:
     ("data", "key"),
     [
         ({"audio": [22050]}, "audio"),
+        ({"audio": []}, "audio"),
         ({"audio": "22050"}, "audio"),
         ({"inference": 3}, "inference"),
         ({"audio": {"sample_rate": "22050"}}, "sample_rate"),

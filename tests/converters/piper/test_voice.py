@@ -153,3 +153,15 @@ def test_open_voice_finds_its_inputs_when_the_embedding_is_called_as_one(tmp_pat
     # The real en_US-joe-medium calls its embedding "sid".
     model = renamed(voice_model(), {"enc_p.emb.weight": "sid"})
     assert open_voice(save(tmp_path / "voice.onnx", model)).symbols == Recipe().symbols
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf")])
+@pytest.mark.parametrize("half", ["enc_p", "dec"])
+def test_open_voice_names_a_weight_that_is_not_finite(tmp_path: Path, half: str, bad: float) -> None:
+    model = voice_model()
+    weight = next(t for t in model.graph.initializer if t.name.startswith(f"{half}.") and t.data_type == 1)
+    values = onnx.numpy_helper.to_array(weight).copy()
+    values.reshape(-1)[0] = bad
+    weight.CopyFrom(onnx.numpy_helper.from_array(values, weight.name))
+    with pytest.raises(Refusal, match=f"voice.onnx: the weight {weight.name} holds NaN or infinity"):
+        open_voice(save(tmp_path / "voice.onnx", model))
