@@ -9,6 +9,7 @@ import inspect
 import io
 import os
 import re
+import signal
 import sys
 import threading
 from collections.abc import Callable, Sequence
@@ -43,6 +44,8 @@ _OVERRIDES = "RKNN_TTS_MAKE_OVERRIDES"
 
 def main() -> int:
     """Run the process's command line; the exit code."""
+    # A job that is cancelled gets SIGTERM: what it had started must end, as after Ctrl-C.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     code = run(sys.argv[1:])
     others = [thread for thread in threading.enumerate() if thread is not threading.main_thread()]
     if any(thread.daemon for thread in others):
@@ -164,7 +167,17 @@ def _refuse(words: Sequence[str], error: typer.TyperException) -> int:
     """End a command line that Typer could not read: one sentence, and where to read on."""
     command = next((word for word in words if word in EVERY), "")
     sentence = f"{_usage_sentence(command, error)} `{f'{NAME} {command}'.rstrip()} --help` lists what there is."
-    return _fail(Request(command=command, json="--json" in words), UserInput(sentence))
+    return _fail(Request(command=command, json="--json" in words, junit=_junit_in(words)), UserInput(sentence))
+
+
+def _junit_in(words: Sequence[str]) -> str | None:
+    """The JUnit file that a command line names, though it cannot be read as a whole: CI must not find an older one."""
+    for word, following in zip(words, [*words[1:], None], strict=True):
+        if word.startswith("--junit="):
+            return word.partition("=")[2] or None
+        if word == "--junit":
+            return following
+    return None
 
 
 def _usage_sentence(command: str, error: typer.TyperException) -> str:

@@ -359,3 +359,23 @@ sys.exit(run(["inspect", {path!r}]))
     done = run_apart(code=code)
     assert done.returncode == 0
     assert "gr\\xf6\\udcff\\xdfe.rknn" in done.stdout
+
+
+@pytest.mark.parametrize("spelling", ["--junit {}", "--junit={}"])
+def test_junit_is_written_when_the_command_line_cannot_be_read(tmp_path: Path, spelling: str) -> None:
+    report = tmp_path / "report.xml"
+    report.write_text("<testsuites/>")
+    assert run([*ENGINE_WORDS, "--windwo", "93", *spelling.format(report).split(" ")]) == 2
+    assert "There is no option --windwo" in report.read_text()
+
+
+def test_main_ends_as_interrupted_when_it_gets_sigterm(tmp_path: Path) -> None:
+    program = (
+        "import os, signal, sys\n"
+        "from rknn_tts import cli, pipeline\n"
+        "pipeline.engine = lambda request, say: os.kill(os.getpid(), signal.SIGTERM) or signal.pause()\n"
+        "sys.argv = ['rknn-tts', 'engine', 'piper', '--target', 'rk3588', '--json']\n"
+        "sys.exit(cli.main())"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT, check=False)
+    assert (done.returncode, json.loads(done.stdout)["exit_code"]) == (130, 130)
