@@ -13,8 +13,8 @@ from pathlib import Path
 import onnx_ir as ir
 
 from contracts.contract import Contract, HostHalf, Source
-from contracts.errors import UserInput
-from contracts.files import sha256_of
+from contracts.errors import GateFailure, UserInput
+from contracts.files import sha256_of, sha256_of_bytes
 from contracts.serial import from_json, to_json
 from converters.onnx_file import external_files
 from converters.registry import STAGES
@@ -70,13 +70,18 @@ class Conversion:
         return rewrite(opened.model, opened.passes)
 
     @cached_property
+    def inputs(self) -> tuple[Path, ...]:
+        """The checkpoint's file, and those that belong to it."""
+        return (self.checkpoint.path, *_companions(self.checkpoint.path))
+
+    @cached_property
     def parts(self) -> dict[str, str]:
         """What the export depends on, code aside."""
-        source = self.checkpoint.source
+        path, source = self.checkpoint.path, self.checkpoint.source
         return {
             "stage": f"{self.stage.family} {self.stage.name}",
             "checkpoint": source.sha256,
-            "companions": _companion_digest(self.checkpoint.path),
+            "companions": " ".join(f"{p.relative_to(path.parent)}:{sha256_of(p)}" for p in self.inputs[1:]),
             "source": f"{source.kind} {source.name}",
             "options": json.dumps(to_json(self.options)),
         }
@@ -102,11 +107,11 @@ def export_graph(conversion: Conversion, steps: Steps) -> Exported:
     def work(folder: Path) -> None:
         opened, graph = conversion.opened, conversion.rewritten[-1].model
         contract = finished_contract(opened, graph)
-        (folder / MODEL_FILE).write_bytes(ir.to_proto(graph).SerializeToString(deterministic=True))
+        (folder / MODEL_FILE).write_bytes(_serialised(graph))
         (folder / FEEDS_FILE).write_bytes(feeds_to_npz((*opened.feeds, *opened.padded_feeds)))
         if opened.host is not None:
             host = folder / HOST_FILE
-            host.write_bytes(ir.to_proto(opened.host).SerializeToString(deterministic=True))
+            host.write_bytes(_serialised(opened.host))
             contract = dataclasses.replace(contract, host=HostHalf(opened.host_file, sha256_of(host)))
         info = ExportInfo(opened.stem, contract, opened.notes)
         (folder / INFO_FILE).write_text(json.dumps(to_json(info)), encoding="utf-8")
@@ -117,15 +122,30 @@ def export_graph(conversion: Conversion, steps: Steps) -> Exported:
     )
 
 
-def prove_export(conversion: Conversion, steps: Steps) -> Proof:
-    """The cached step `prove`: every fp32 gate on the exported graph."""
+def prove_export(conversion: Conversion, exported: Exported, steps: Steps) -> Proof:
+    """The cached step `prove`: every fp32 gate on the graph that was `exported`.
+
+    Raises:
+        GateFailure: the checkpoint gives another graph now than the one at hand, of which nothing would be proven.
+    """
+    graph = sha256_of(exported.folder / MODEL_FILE)
 
     def work() -> Proof:
         opened, rewritten = conversion.opened, conversion.rewritten
+        if sha256_of_bytes(_serialised(rewritten[-1].model)) != graph:
+            name = conversion.checkpoint.path.name
+            raise GateFailure(
+                f"{name} gives another graph now than the one that was exported, so nothing is proven of that: was "
+                f"{name}, or what belongs to it, changed meanwhile? Run the command again with --force."
+            )
         conversion.say.step("comparing with the full-length decode")
         return prove(opened, rewritten, _open_session)
 
-    return steps.value("prove", Proof, conversion.parts, work)
+    return steps.value("prove", Proof, {**conversion.parts, "graph": graph}, work)
+
+
+def _serialised(model: ir.Model) -> bytes:
+    return bytes(ir.to_proto(model).SerializeToString(deterministic=True))
 
 
 def _open_session(model: ir.Model) -> Session:
@@ -161,9 +181,9 @@ def _options(request: Request, stage: Stage) -> StageOptions:
     return StageOptions(**given)
 
 
-def _companion_digest(path: Path) -> str:
-    """Digest of what belongs to a checkpoint: files whose name begins with its own (its JSON), its external data."""
+def _companions(path: Path) -> list[Path]:
+    """What belongs to a checkpoint: files whose name begins with its own (its JSON), and its external data."""
     beside = {p for p in path.parent.glob(f"{glob.escape(path.name)}*") if p.is_file() and p != path}
     if path.suffix == ".onnx":
         beside.update(external_files(path))
-    return " ".join(f"{p.relative_to(path.parent)}:{sha256_of(p)}" for p in sorted(beside))
+    return sorted(beside)

@@ -57,7 +57,8 @@ def check_complete(request: Request, spelling: Callable[[Option], str]) -> None:
             raise UserInput(f"{request.command} needs {spelling(option)}. {option.help}")
         if isinstance(value, float) and not 0 < value < LARGEST_LIMIT:
             raise UserInput(
-                f"{spelling(option)} cannot be {value:g}; it must lie above 0 and below {LARGEST_LIMIT:g}. {option.help}"
+                f"{spelling(option)} cannot be {value:g}; it must lie above 0 and below {LARGEST_LIMIT:g}. "
+                f"{option.help}"
             )
 
 

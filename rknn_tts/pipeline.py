@@ -55,12 +55,14 @@ def export(request: Request, say: Say) -> Outcome:
     make_folder(place.parent)
     graph, numbers = check_graph(source.graph, steps, say), judge_numbers(source, steps)
     verdicts = (*numbers.verdicts, *graph.verdicts)
-    stop_if_failed(verdicts, export_failed_place(source.contract, source.stem), None, f"{place.name} was not written")
+    failed = export_failed_place(source.contract, source.stem)
+    stop_if_failed(verdicts, failed, None, f"{place.name} was not written")
     contract = with_proof(source.contract, numbers.proof)
     files = [(place, carry(source.graph.read_bytes(), contract, feeds_from_npz(source.feeds)))]
     if contract.host and source.host:
         files.append((place.with_name(contract.host.file), source.host.read_bytes()))
     publish(files)
+    failed.unlink(missing_ok=True)
     return Outcome(
         files=tuple(str(path) for path, _ in files),
         manifest=None,
@@ -109,6 +111,6 @@ def _exported(conversion: Conversion, steps: Steps) -> OnnxSource:
         contract=info.contract,
         host=folder / HOST_FILE if info.contract.host else None,
         feeds=(folder / FEEDS_FILE).read_bytes(),
-        prove=functools.partial(prove_export, conversion, steps),
+        prove=functools.partial(prove_export, conversion, exported, steps),
         notes=info.notes,
     )

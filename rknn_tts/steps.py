@@ -68,10 +68,11 @@ class Steps:
             return from_json(kind, json.loads((folder / file).read_text(encoding="utf-8")), name)
         # Before there is a folder: this may run in a thread that ends with the process.
         value = work()
+        text = json.dumps(to_json(value))
         if not _holds_failure(value):
-            text = json.dumps(to_json(value))
             self._made(name, key, lambda made: (made / file).write_text(text, encoding="utf-8"))
-        return value
+        # As it will be found again: JSON makes a whole number of a float's field a float.
+        return from_json(kind, json.loads(text), name)
 
     def _key(self, name: str, parts: Mapping[str, str]) -> str:
         return step_key(name, {**parts, "code": code_digest()})

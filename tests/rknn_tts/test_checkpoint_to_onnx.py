@@ -1,12 +1,13 @@
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from contracts.contract import Source
-from contracts.errors import UserInput
+from contracts.errors import GateFailure, UserInput
 from contracts.files import sha256_of
 from converters.piper.decoder import open_decoder
 from converters.stages import Stage, StageOptions
@@ -104,7 +105,8 @@ def test_export_is_opened_once_for_graph_and_proof_and_not_at_all_when_found(tmp
     path = write_voice(tmp_path / "voice.onnx")
     first, said = Heard(), Heard()
     made = open_conversion(Request(command="export", family="piper", checkpoint=str(path)), first)
-    exported, proof = export_graph(made, steps), prove_export(made, steps)
+    exported = export_graph(made, steps)
+    proof = prove_export(made, exported, steps)
     assert first.steps == [
         "opening voice.onnx",
         "rewriting the graph for the NPU",
@@ -112,9 +114,31 @@ def test_export_is_opened_once_for_graph_and_proof_and_not_at_all_when_found(tmp
     ]
     again = open_conversion(Request(command="export", family="piper", checkpoint=str(path)), said)
     assert export_graph(again, steps) == exported
-    assert prove_export(again, steps) == proof
+    assert prove_export(again, exported, steps) == proof
     assert said.steps == []
     assert steps.reused == ["export", "prove"]
+
+
+def test_proof_is_refused_when_the_graph_at_hand_is_another_one(tmp_path: Path, steps: Steps) -> None:
+    path = write_voice(tmp_path / "voice.onnx")
+    made = conversion(path, family="piper")
+    exported = export_graph(made, steps)
+    graph = exported.folder / "model.onnx"
+    graph.write_bytes(graph.read_bytes() + b"\x1a\x00")  # field 3, producer_version: the same graph to a reader
+    with pytest.raises(GateFailure, match=r"voice\.onnx gives another graph now .* --force"):
+        prove_export(made, exported, steps)
+
+
+def test_proof_is_not_found_again_for_another_graph(tmp_path: Path, steps: Steps) -> None:
+    path = write_voice(tmp_path / "voice.onnx")
+    made = conversion(path, family="piper")
+    exported = export_graph(made, steps)
+    prove_export(made, exported, steps)
+    other = dataclasses.replace(exported, folder=tmp_path / "other")
+    other.folder.mkdir()
+    (other.folder / "model.onnx").write_bytes(b"another graph")
+    with pytest.raises(GateFailure):
+        prove_export(conversion(path, family="piper"), other, steps)
 
 
 def test_export_states_the_digest_of_its_host_half(tmp_path: Path, steps: Steps) -> None:

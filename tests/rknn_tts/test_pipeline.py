@@ -369,6 +369,15 @@ def test_success_removes_the_verdicts_of_an_earlier_failure(workshop: Workshop, 
     assert not failed.exists()
 
 
+def test_export_removes_the_verdicts_of_an_earlier_failure(workshop: Workshop, voice: str) -> None:
+    place = workshop.beside("export-after-failure")
+    failed = place.folder / "build-logs/mini-piper-decoder-w109.failed.json"
+    failed.parent.mkdir()
+    failed.write_text("{}")
+    place.run("export", family="piper", checkpoint=voice)
+    assert not failed.exists()
+
+
 def test_engine_goes_where_output_says(workshop: Workshop, voice: str, built: Outcome) -> None:
     place = workshop.beside("chosen")
     done = place.build(checkpoint=voice, output="my engines/best.rknn")

@@ -147,6 +147,11 @@ def test_value_of_a_step_comes_back_as_it_was() -> None:
     assert fresh().value("judge", Figures, PARTS, lambda: pytest.fail("done again")) == figures
 
 
+def test_value_is_the_same_when_it_is_made_and_when_it_is_found() -> None:
+    made, found = (fresh().value("graph", Verdict, PARTS, lambda: passed("g", "", 8, "nodes")) for _ in range(2))
+    assert (str(made.measured), str(found.measured)) == ("8.0", "8.0")
+
+
 @dataclass(frozen=True)
 class Judged:
     verdicts: tuple[Verdict, ...]
