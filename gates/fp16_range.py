@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 from contracts.errors import RknnTtsError
 from contracts.verdicts import Measurement, Verdict, at_most, failure
 from gates.graphs import node_label, with_shapes
+from gates.sentences import listed
 from gates.session import Feeds, Session
-from gates.snr import listed
 
 FP16_MAX = 65504.0
 """Largest finite fp16 (IEEE 754)."""
@@ -86,17 +86,23 @@ def activation_range(model: ir.Model, feeds: Sequence[Feeds]) -> Verdict:
     """Verdict that every tensor of an fp32 run of `model` fits fp16, over all `feeds`.
 
     On failure the first tensor in graph order is named with its value and the node that makes it; `measured` is the
-    largest absolute value either way, so the headroom can be read from it. A graph that does not run fails.
+    largest absolute value either way, so the headroom can be read from it. A graph that does not run fails, and so
+    does one without a single tensor to judge. Integers are not judged; tensors of another floating-point type, or of an
+    unknown one, are named as not judged.
     """
     if not feeds:
         return failure(ACTIVATIONS_GATE, "there are no inputs to run the graph on")
     try:
-        probed, labels = _probed(model)
+        probed, labels, unjudged = _probed(model)
+        if not labels:
+            named = f": not judged are {listed(unjudged)}" if unjudged else ""
+            return failure(ACTIVATIONS_GATE, f"there is no tensor of a floating-point type that could be judged{named}")
         session = Session(probed)
         runs = [_extremes(session.run(feed), labels) for feed in feeds]
     except RknnTtsError as error:
         return failure(ACTIVATIONS_GATE, f"it could not run: {error}")
-    return _range_verdict(ACTIVATIONS_GATE, [extreme for run in runs for extreme in run], "the largest activation")
+    verdict = _range_verdict(ACTIVATIONS_GATE, [item for run in runs for item in run], "the largest activation")
+    return replace(verdict, detail=f"{verdict.detail}; not judged: {listed(unjudged)}") if unjudged else verdict
 
 
 def _range_verdict(gate: str, extremes: Sequence[Extreme], what: str) -> Verdict:
@@ -139,20 +145,28 @@ def _farthest(array: NDArray[np.float64]) -> float:
     return high if high >= -low else low
 
 
-def _probed(model: ir.Model) -> tuple[ir.Model, list[str]]:
-    """`model` with the reductions of every floating-point tensor as its only outputs, and the tensors' labels."""
+def _probed(model: ir.Model) -> tuple[ir.Model, list[str], list[str]]:
+    """`model` with the reductions of every tensor that can be judged as its only outputs.
+
+    And the labels of those tensors, and of those that may be too large but have no reduction here: a floating-point
+    type that onnxruntime does not reduce, or a type that shape inference did not find.
+    """
     probed = with_shapes(model)
     graph = probed.graph
     values = [(value, f"input '{value.name}'") for value in graph.inputs]
     for node in graph:
         values += [(value, f"'{value.name}' of {node.op_type}, {node_label(node)}") for value in node.outputs]
     graph.outputs.clear()
-    labels = []
+    labels, unjudged = [], []
     for number, (value, label) in enumerate(values):
-        if value.name and value.dtype in (*_WHOLE, _HALF):
+        if not value.name:
+            continue
+        if value.dtype in (*_WHOLE, _HALF):
             graph.outputs.extend(_probe(graph, value, f"rknn_tts_probe_{number}"))
             labels.append(label)
-    return probed, labels
+        elif value.dtype is None or value.dtype.is_floating_point():
+            unjudged.append(f"{label} ({'type not known' if value.dtype is None else value.dtype.name})")
+    return probed, labels, unjudged
 
 
 def _probe(graph: ir.Graph, value: ir.Value, name: str) -> list[ir.Value]:

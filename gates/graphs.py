@@ -15,6 +15,12 @@ def node_label(node: ir.Node) -> str:
     return f"the unnamed node that makes '{node.outputs[0].name}'" if node.outputs else "an unnamed node"
 
 
+NO_SHAPES = (
+    "the graph is no valid ONNX, so its shapes cannot be inferred: a tensor is used before it is made, or two have one "
+    "name"
+)
+
+
 def with_shapes(model: ir.Model) -> ir.Model:
     """A copy of `model` (sharing its weights) with every shape and type that ONNX shape inference finds.
 
@@ -27,8 +33,5 @@ def with_shapes(model: ir.Model) -> ir.Model:
         copy = model.clone()
         ShapeInferencePass(check_type=False, strict_mode=False, data_prop=True)(copy)
     except (RuntimeError, ValueError) as error:  # what onnx-ir raises, its SerdeError included
-        raise Refusal(
-            "the graph is no valid ONNX, so its shapes cannot be inferred: a tensor is used before it is made, or "
-            "two have one name"
-        ) from error
+        raise Refusal(NO_SHAPES) from error
     return copy

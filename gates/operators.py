@@ -14,7 +14,7 @@ import onnx_ir as ir
 
 from contracts.verdicts import Verdict, at_most
 from gates.graphs import node_label
-from gates.snr import listed
+from gates.sentences import listed
 
 GATE = "structure.operators"
 

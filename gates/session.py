@@ -1,6 +1,6 @@
 """The one way gates run graphs: onnxruntime on the CPU, in fp32, unoptimised, quiet and repeatable.
 
-Graph optimisation is off by default, so that what is measured is the graph and not onnxruntime's own rewrites. Results
+Graph optimisation is off, so that what is measured is the graph and not onnxruntime's own rewrites. Results
 depend on the number of threads (measured: one and two threads differ in the last bits on the Piper decoder), so that
 number is fixed rather than taken from the machine.
 """
@@ -34,7 +34,8 @@ FATAL_ONLY = 4
 """onnxruntime's severity under which it prints nothing but what ends the process."""
 
 IN_MEMORY_BYTES = 1 << 30
-"""Weights past this size go to onnxruntime through a file: a protobuf message ends at 2 GiB."""
+"""Weights past this size go to onnxruntime through a file. A protobuf message ends at 2 GiB (protobuf, Limits); half of
+that, for the message also holds what is not counted here: nodes, and the tensors in their attributes."""
 
 _DTYPES: Mapping[str, str] = {
     "tensor(float)": "float32", "tensor(double)": "float64", "tensor(float16)": "float16", "tensor(bool)": "bool",
@@ -64,20 +65,15 @@ class Session:
         outputs: names of the outputs, in order.
     """
 
-    def __init__(self, model: Model, *, optimised: bool = False, threads: int = THREADS) -> None:
+    def __init__(self, model: Model) -> None:
         """Load `model`.
-
-        Args:
-            model: the graph.
-            optimised: let onnxruntime rewrite the graph first: for references that are only run, never judged.
-            threads: threads of a run.
 
         Raises:
             Refusal: onnxruntime cannot load the graph, or its external weights cannot be read.
         """
         self._name = str(model) if isinstance(model, Path) else "the graph"
         try:
-            self._session = _load(model, _options(optimised, threads))
+            self._session = _load(model, _options())
         except _LOAD_ERRORS as error:
             raise Refusal(f"{self._name}: onnxruntime cannot load it: {_sentence(error)}") from error
         self._specs = {spec.name: spec for spec in self._session.get_inputs()}
@@ -117,21 +113,10 @@ class Session:
             _check_input(self._name, spec, np.asarray(feeds[name]))
 
 
-def run_model(model: Model | Session, feeds: Feeds) -> dict[str, Array]:
-    """Run `model` once, as `Session` does; its errors are `Session`'s."""
-    return as_session(model).run(feeds)
-
-
-def as_session(model: Model | Session) -> Session:
-    """`model` as a session: itself where it is one already."""
-    return model if isinstance(model, Session) else Session(model)
-
-
-def _options(optimised: bool, threads: int) -> onnxruntime.SessionOptions:
-    levels = onnxruntime.GraphOptimizationLevel
+def _options() -> onnxruntime.SessionOptions:
     options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = levels.ORT_ENABLE_ALL if optimised else levels.ORT_DISABLE_ALL
-    options.intra_op_num_threads = threads
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.intra_op_num_threads = THREADS
     options.inter_op_num_threads = 1
     options.execution_mode = onnxruntime.ExecutionMode.ORT_SEQUENTIAL
     options.log_severity_level = FATAL_ONLY

@@ -18,13 +18,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from contracts.verdicts import Status, Verdict
+from contracts.verdicts import Status, Verdict, at_least
 from gates.mismatch import explain
+from gates.sentences import listed
 
 Array = NDArray[Any]
-
-NAMES_SHOWN = 5
-"""How many offenders a sentence lists before it only counts them."""
 
 
 @dataclass(frozen=True)
@@ -117,17 +115,12 @@ def worst(comparisons: Iterable[Comparison]) -> Comparison:
 
 def verdict_of(gate: str, comparison: Comparison, threshold_db: float, detail: str) -> Verdict:
     """The verdict that `comparison` reaches at least `threshold_db`; a NaN on either side fails."""
-    holds = not comparison.problem and comparison.snr_db >= threshold_db
+    reached = at_least(gate, comparison.snr_db, threshold_db, "dB")
+    holds = reached.status is Status.PASSED and not comparison.problem
     place = f" ({comparison.where})" if comparison.where else ""
     reason = "" if holds else comparison.problem or comparison.hint()
-    return Verdict(
-        gate=gate,
-        measured=comparison.snr_db,
-        threshold=float(threshold_db),
-        unit="dB",
-        status=Status.PASSED if holds else Status.FAILED,
-        detail=f"{detail}{place}" + (f": {reason}" if reason else ""),
-    )
+    detail = f"{detail}{place}" + (f": {reason}" if reason else "")
+    return replace(reached, status=Status.PASSED if holds else Status.FAILED, detail=detail)
 
 
 def compare(
@@ -143,13 +136,6 @@ def compare(
         detail: what is compared on what, for the verdict's sentence.
     """
     return verdict_of(gate, compare_outputs(reference, measured), threshold_db, detail)
-
-
-def listed(names: Iterable[str]) -> str:
-    """The first few of `names` in a sentence, and how many more there are."""
-    everything = list(names)
-    more = len(everything) - NAMES_SHOWN
-    return ", ".join(everything[:NAMES_SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
 def _name_problem(reference: Mapping[str, Array], measured: Mapping[str, Array]) -> str:

@@ -12,30 +12,25 @@ from collections.abc import Iterator
 
 import onnx_ir as ir
 
-from contracts.errors import Refusal
+from contracts.onnx_versions import HIGHEST_IR_VERSION, HIGHEST_OPSET
 from contracts.verdicts import Verdict, at_most
-from gates.graphs import node_label, with_shapes
-from gates.snr import listed
+from gates.graphs import NO_SHAPES, node_label
+from gates.sentences import listed
 
 GATE = "structure.static_shapes"
 
-HIGHEST_OPSET = 19
-"""The toolkit's highest opset (toolkit-facts, Operators)."""
 
-HIGHEST_IR = 10
-"""The highest IR version that the onnxruntime 1.18 of the converter environment loads."""
+def static_shapes(model: ir.Model, shaped: ir.Model | None) -> Verdict:
+    """Verdict that `model` has static shapes throughout, a known version, no rank-0 input and unique names.
 
-
-def static_shapes(model: ir.Model) -> Verdict:
-    """Verdict that `model` has static shapes throughout, a known version, no rank-0 input and unique names."""
+    Args:
+        model: the graph.
+        shaped: `gates.graphs.with_shapes(model)`; None where that refuses.
+    """
     broken = [*_name_offences(model), *_order_offences(model)]
     offences = [*_version_offences(model), *broken]
     if not broken:
-        try:
-            shaped = with_shapes(model)
-            offences += [*_input_offences(shaped), *_value_offences(shaped)]
-        except Refusal as error:
-            offences.append(str(error))
+        offences += [NO_SHAPES] if shaped is None else [*_input_offences(shaped), *_value_offences(shaped)]
     opset = model.opset_imports.get("")
     detail = listed(offences) if offences else f"opset {opset}, IR {model.ir_version}, every tensor of a fixed shape"
     return at_most(GATE, len(offences), 0, "offences", detail)
@@ -47,8 +42,8 @@ def _version_offences(model: ir.Model) -> Iterator[str]:
         yield "the graph imports no version of the default operator set"
     elif opset > HIGHEST_OPSET:
         yield f"opset {opset} is past {HIGHEST_OPSET}, the highest that the toolkit takes: export with a lower one"
-    if model.ir_version > HIGHEST_IR:
-        yield f"IR version {model.ir_version} is past {HIGHEST_IR}, the highest that the toolkit loads"
+    if model.ir_version > HIGHEST_IR_VERSION:
+        yield f"IR version {model.ir_version} is past {HIGHEST_IR_VERSION}, the highest that the toolkit loads"
 
 
 def _input_offences(model: ir.Model) -> Iterator[str]:

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator, Mapping
 import onnx_ir as ir
 
 from contracts.verdicts import Measurement
-from gates.graphs import node_label, with_shapes
-from gates.snr import listed
+from gates.graphs import node_label
+from gates.sentences import listed
 
 CONV_TRANSPOSE_STRIDES = (1, 2, 4, 8)
 CONV_TRANSPOSE_LONGEST_KERNEL = 31
@@ -29,10 +29,14 @@ Breach = tuple[str, str]
 """The name of a limit, and how a node breaches it."""
 
 
-def vendor_limits(model: ir.Model) -> list[Measurement]:
-    """One measurement for each breached limit: how many nodes breach it, and which."""
+def vendor_limits(shaped: ir.Model) -> list[Measurement]:
+    """One measurement for each breached limit: how many nodes breach it, and which.
+
+    Args:
+        shaped: the graph as `gates.graphs.with_shapes` gives it; a limit on an unknown shape is not judged.
+    """
     breaches: dict[str, list[str]] = {}
-    for node in with_shapes(model).graph.all_nodes():
+    for node in shaped.graph.all_nodes():
         for name, text in _breaches(node):
             breaches.setdefault(name, []).append(f"{node_label(node)} {text}")
     return [

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
+from contracts.errors import Refusal
 from contracts.verdicts import Measurement, Verdict
 from gates.fp16_range import weight_range
+from gates.graphs import with_shapes
 from gates.operators import operators
 from gates.static_shapes import static_shapes
 from gates.vendor_limits import vendor_limits
@@ -14,4 +16,14 @@ from gates.vendor_limits import vendor_limits
 def judge_structure(model: ir.Model) -> tuple[list[Verdict], list[Measurement]]:
     """Operators, shapes, versions, names and fp16 range of the weights of `model`; the vendor's lists as warnings."""
     weights, subnormal = weight_range(model)
-    return [operators(model), static_shapes(model), weights], [subnormal, *vendor_limits(model)]
+    shaped = _shaped(model)
+    warnings = [] if shaped is None else vendor_limits(shaped)
+    return [operators(model), static_shapes(model, shaped), weights], [subnormal, *warnings]
+
+
+def _shaped(model: ir.Model) -> ir.Model | None:
+    """`model` with its shapes, inferred once for all; None where it is no valid ONNX, which `static_shapes` names."""
+    try:
+        return with_shapes(model)
+    except Refusal:
+        return None

@@ -14,10 +14,8 @@ from collections.abc import Iterator
 import onnx_ir as ir
 from onnx_ir.passes import common
 
+from contracts.onnx_versions import HIGHEST_IR_VERSION
 from surgery.declaration import Declaration, Exact, Pass, Rewritten
-
-HIGHEST_IR_VERSION = 10
-"""What onnx 1.16, the converter's, reads."""
 
 PRODUCER = "rknn-tts"
 

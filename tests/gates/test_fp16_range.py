@@ -15,7 +15,7 @@ from onnx import TensorProto, helper
 from contracts.verdicts import Status
 from gates.fp16_range import activation_range, weight_range
 from gates.session import Session
-from tests.gates.small_graphs import chain, constant, model, row, scale_proto, tensor
+from tests.gates.small_graphs import chain, constant, model, proto, row, scale_proto, tensor
 
 X, Y = tensor("x", [1, 4]), tensor("y", [1, 4])
 FEED = {"x": row(1, -2, 3, 4)}
@@ -173,6 +173,37 @@ def test_activation_range_passes_over_integer_tensors() -> None:
     ]
     made = model(nodes, [X], [Y], [constant("k", [10**9], np.int64)])
     assert activation_range(made, [FEED]).status is Status.PASSED
+
+
+INTEGERS = tensor("x", [1, 4], TensorProto.INT32)
+
+
+def test_activation_range_fails_when_no_tensor_can_be_judged() -> None:
+    made = model([helper.make_node("Abs", ["x"], ["y"], "abs")], [INTEGERS], [tensor("y", [1, 4], TensorProto.INT32)])
+    verdict = activation_range(made, [{"x": np.ones((1, 4), np.int32)}])
+    assert verdict.status is Status.FAILED
+    assert verdict.detail == "there is no tensor of a floating-point type that could be judged"
+
+
+def test_activation_range_names_a_tensor_when_its_type_is_not_judged() -> None:
+    nodes = [
+        helper.make_node("Cast", ["x"], ["b"], "down", to=TensorProto.BFLOAT16),
+        helper.make_node("Cast", ["b"], ["y"], "up", to=TensorProto.FLOAT),
+    ]
+    verdict = activation_range(model(nodes, [X], [Y]), [FEED])
+    assert verdict.status is Status.PASSED
+    assert verdict.detail.endswith("; not judged: 'b' of Cast, node 'down' (BFLOAT16)")
+
+
+def test_activation_range_names_a_tensor_when_its_type_is_not_known() -> None:
+    nodes = [
+        helper.make_node("BiasGelu", ["x", "k"], ["u"], "other", domain="com.microsoft"),
+        helper.make_node("Tanh", ["x"], ["y"], "tanh"),
+    ]
+    made = proto(nodes, [X], [Y], [constant("k", [0.0] * 4)])
+    made.opset_import.append(helper.make_opsetid("com.microsoft", 1))
+    verdict = activation_range(ir.from_proto(made), [FEED])
+    assert verdict.detail.endswith("; not judged: 'u' of BiasGelu, node 'other' (type not known)")
 
 
 def test_activation_range_measures_scalars_and_all_opsets() -> None:

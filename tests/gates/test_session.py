@@ -15,7 +15,7 @@ from onnx import TensorProto, helper
 
 import gates.session
 from contracts.errors import Refusal, ToolFailure, UserInput
-from gates.session import Session, run_model
+from gates.session import Session
 from tests.gates.small_graphs import constant, proto, row, scale_proto, tensor
 
 X = row(1, 2, 3, 4)
@@ -30,8 +30,8 @@ def in_form(form: str, folder: Path) -> Any:
 
 
 @pytest.mark.parametrize("form", ["path", "proto", "bytes", "ir"])
-def test_run_model_runs_every_form_when_given_a_graph(form: str, tmp_path: Path) -> None:
-    outputs = run_model(in_form(form, tmp_path), {"x": X})
+def test_session_runs_every_form_when_given_a_graph(form: str, tmp_path: Path) -> None:
+    outputs = Session(in_form(form, tmp_path)).run({"x": X})
     assert list(outputs) == ["y"]
     np.testing.assert_array_equal(outputs["y"], row(3, 6, 9, 12))
 
@@ -39,14 +39,14 @@ def test_run_model_runs_every_form_when_given_a_graph(form: str, tmp_path: Path)
 def test_session_takes_external_data_when_given_a_loaded_ir_model(tmp_path: Path) -> None:
     onnx.save(scale_proto(3.0), tmp_path / "m.onnx", save_as_external_data=True, location="w.data", size_threshold=0)
     loaded = ir.load(tmp_path / "m.onnx")
-    np.testing.assert_array_equal(run_model(loaded, {"x": X})["y"], row(3, 6, 9, 12))
+    np.testing.assert_array_equal(Session(loaded).run({"x": X})["y"], row(3, 6, 9, 12))
     assert isinstance(loaded.graph.initializers["k"].const_value, ir.ExternalTensor)
 
 
 def test_session_goes_through_a_file_when_weights_are_large(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gates.session, "IN_MEMORY_BYTES", 0)
     model = ir.from_proto(scale_proto(3.0))
-    np.testing.assert_array_equal(run_model(model, {"x": X})["y"], row(3, 6, 9, 12))
+    np.testing.assert_array_equal(Session(model).run({"x": X})["y"], row(3, 6, 9, 12))
 
 
 def test_session_runs_again_equal_when_reused() -> None:
@@ -69,7 +69,7 @@ def test_session_runs_again_equal_when_reused() -> None:
 )
 def test_session_refuses_feeds_when_they_do_not_fit(feeds: dict[str, Any], says: str) -> None:
     with pytest.raises(UserInput) as caught:
-        run_model(scale_proto(1.0), feeds)
+        Session(scale_proto(1.0)).run(feeds)
     assert says in str(caught.value)
 
 
@@ -118,7 +118,7 @@ def test_session_fails_in_one_sentence_when_running_breaks() -> None:
         [constant("k", [1.0, 2.0])],
     )
     with pytest.raises(ToolFailure) as caught:
-        run_model(made, {"x": np.array([7], np.int64)})
+        Session(made).run({"x": np.array([7], np.int64)})
     text = str(caught.value)
     assert "look_up" in text
     assert "\n" not in text

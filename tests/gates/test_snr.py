@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from contracts.verdicts import Status
-from gates.snr import Comparison, compare, compare_outputs, listed, snr_db, worst
+from gates.snr import Comparison, compare, compare_outputs, snr_db, worst
 
 Array = NDArray[Any]
 SIGNAL = np.sin(np.arange(64) * 0.7).astype(np.float32).reshape(1, 64)
@@ -170,8 +170,3 @@ def test_worst_prefers_a_problem_when_a_ratio_is_smaller() -> None:
 
 def test_worst_is_a_problem_when_there_is_nothing_to_compare() -> None:
     assert "nothing to compare" in worst([]).problem
-
-
-def test_listed_counts_the_rest_when_there_are_more_than_five() -> None:
-    assert listed("abcde") == "a, b, c, d, e"
-    assert listed("abcdefg") == "a, b, c, d, e and 2 more"

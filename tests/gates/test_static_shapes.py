@@ -9,10 +9,21 @@ import onnx_ir as ir
 import pytest
 from onnx import TensorProto, helper
 
-from contracts.verdicts import Status
+from contracts.errors import Refusal
+from contracts.verdicts import Status, Verdict
 from gates.fp16_range import activation_range
+from gates.graphs import NO_SHAPES, with_shapes
 from gates.static_shapes import static_shapes
 from tests.gates.small_graphs import chain, constant, model, row, tensor
+
+
+def judged(made: ir.Model) -> Verdict:
+    try:
+        shaped = with_shapes(made)
+    except Refusal:
+        shaped = None
+    return static_shapes(made, shaped)
+
 
 X, Y = tensor("x", [1, 4]), tensor("y", [1, 4])
 
@@ -22,14 +33,14 @@ def add(*inputs: Any) -> ir.Model:
 
 
 def test_static_shapes_passes_when_shapes_can_be_inferred() -> None:
-    verdict = static_shapes(chain("Tanh", "Relu", "Sin"))
+    verdict = judged(chain("Tanh", "Relu", "Sin"))
     assert (verdict.status, verdict.measured) == (Status.PASSED, 0.0)
     assert verdict.detail == "opset 17, IR 8, every tensor of a fixed shape"
 
 
 @pytest.mark.parametrize("opset", [9, 13, 19])
 def test_static_shapes_passes_when_opset_is_at_most_19(opset: int) -> None:
-    assert static_shapes(chain("Tanh", opset=opset)).status is Status.PASSED
+    assert judged(chain("Tanh", opset=opset)).status is Status.PASSED
 
 
 @pytest.mark.parametrize(
@@ -45,7 +56,7 @@ def test_static_shapes_passes_when_opset_is_at_most_19(opset: int) -> None:
     ],
 )
 def test_static_shapes_fails_with_reason_when_form_is_wrong(made: ir.Model, says: str) -> None:
-    verdict = static_shapes(made)
+    verdict = judged(made)
     assert verdict.status is Status.FAILED
     assert says in verdict.detail
 
@@ -54,37 +65,37 @@ def test_static_shapes_fails_when_an_input_has_no_shape() -> None:
     made = chain("Tanh")
     made.graph.inputs[0].shape = None
     made.graph.outputs[0].shape = None
-    verdict = static_shapes(made)
+    verdict = judged(made)
     assert "input 'x' has no known shape" in verdict.detail
     assert "output 'y' of Tanh, node 'n0', has no known shape" in verdict.detail
 
 
 def test_static_shapes_fails_when_a_shape_depends_on_data() -> None:
     nodes = [helper.make_node("NonZero", ["x"], ["i"], "find"), helper.make_node("Tanh", ["x"], ["y"], "t")]
-    verdict = static_shapes(model(nodes, [X], [Y]))
+    verdict = judged(model(nodes, [X], [Y]))
     assert "tensor 'i' of NonZero, node 'find'" in verdict.detail
 
 
 def test_static_shapes_follows_constants_when_they_give_a_shape() -> None:
     nodes = [helper.make_node("Reshape", ["x", "to"], ["r"], "r"), helper.make_node("Tanh", ["r"], ["y"], "t")]
     made = model(nodes, [X], [tensor("y", [2, 2])], [constant("to", [2, -1], "int64")])
-    assert static_shapes(made).status is Status.PASSED
+    assert judged(made).status is Status.PASSED
 
 
 def test_static_shapes_fails_when_two_nodes_share_a_name() -> None:
     nodes = [helper.make_node("Tanh", ["x"], ["t"], "same"), helper.make_node("Relu", ["t"], ["y"], "same")]
-    assert "the node name 'same' is used 2 times" in static_shapes(model(nodes, [X], [Y])).detail
+    assert "the node name 'same' is used 2 times" in judged(model(nodes, [X], [Y])).detail
 
 
 def test_static_shapes_passes_when_nodes_have_no_name() -> None:
     nodes = [helper.make_node("Tanh", ["x"], ["t"]), helper.make_node("Relu", ["t"], ["y"])]
-    assert static_shapes(model(nodes, [X], [Y])).status is Status.PASSED
+    assert judged(model(nodes, [X], [Y])).status is Status.PASSED
 
 
 def test_static_shapes_fails_when_two_tensors_share_a_name() -> None:
     made = chain("Tanh", "Relu")
     made.graph[0].outputs[0].name = "x"
-    assert "the tensor name 'x' is used 2 times" in static_shapes(made).detail
+    assert "the tensor name 'x' is used 2 times" in judged(made).detail
 
 
 RELU = helper.make_node("Relu", ["t"], ["y"], "b")
@@ -103,7 +114,7 @@ UNMADE = "Relu, node 'b', uses 't', which nothing before it makes"
     ],
 )
 def test_static_shapes_fails_naming_the_tensor_when_nothing_makes_it(nodes: list[onnx.NodeProto], says: str) -> None:
-    verdict = static_shapes(model(nodes, [X], [Y]))
+    verdict = judged(model(nodes, [X], [Y]))
     assert (verdict.status, verdict.measured) == (Status.FAILED, 1.0)
     assert verdict.detail == says
 
@@ -114,15 +125,20 @@ def test_activation_range_fails_with_a_sentence_when_graph_is_broken() -> None:
     assert "it could not run: the graph is no valid ONNX" in verdict.detail
 
 
+def test_static_shapes_fails_when_shapes_could_not_be_inferred() -> None:
+    verdict = static_shapes(chain("Tanh"), None)
+    assert (verdict.status, verdict.detail) == (Status.FAILED, NO_SHAPES)
+
+
 def test_static_shapes_passes_when_a_trailing_output_is_left_out() -> None:
     node = helper.make_node("LayerNormalization", ["x", "g"], ["y", "", ""], "ln", axis=-1)
-    assert static_shapes(model([node], [X], [Y], [constant("g", [1.0] * 4)])).status is Status.PASSED
+    assert judged(model([node], [X], [Y], [constant("g", [1.0] * 4)])).status is Status.PASSED
 
 
 def test_static_shapes_leaves_the_graph_unchanged_when_it_infers() -> None:
     made = chain("Tanh", "Relu")
     before = ir.to_proto(made).SerializeToString()
-    static_shapes(made)
+    judged(made)
     assert ir.to_proto(made).SerializeToString() == before
 
 
@@ -131,10 +147,10 @@ def test_static_shapes_fails_when_default_domain_is_not_imported() -> None:
     made.CopyFrom(ir.to_proto(chain("Tanh")))
     del made.opset_import[:]
     made.opset_import.append(helper.make_opsetid("com.example", 1))
-    assert "no version of the default operator set" in static_shapes(ir.from_proto(made)).detail
+    assert "no version of the default operator set" in judged(ir.from_proto(made)).detail
 
 
 def test_static_shapes_takes_integer_inputs_when_shapes_are_fixed() -> None:
     nodes = [helper.make_node("Gather", ["k", "i"], ["y"], "look_up")]
     made = model(nodes, [tensor("i", [3], TensorProto.INT64)], [tensor("y", [3])], [constant("k", [1.0, 2.0])])
-    assert static_shapes(made).status is Status.PASSED
+    assert judged(made).status is Status.PASSED

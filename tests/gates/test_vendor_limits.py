@@ -9,6 +9,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from contracts.verdicts import Measurement
+from gates.graphs import with_shapes
 from gates.vendor_limits import vendor_limits
 from tests.gates.small_graphs import constant, model, tensor
 
@@ -49,7 +50,7 @@ def resized(*scales: float) -> ir.Model:
     ],
 )
 def test_vendor_limits_measures_nothing_when_graph_is_inside_the_lists(made: ir.Model) -> None:
-    assert vendor_limits(made) == []
+    assert vendor_limits(with_shapes(made)) == []
 
 
 @pytest.mark.parametrize(
@@ -74,7 +75,7 @@ def test_vendor_limits_measures_nothing_when_graph_is_inside_the_lists(made: ir.
     ],
 )
 def test_vendor_limits_measures_the_breach_when_graph_is_outside_a_list(made: ir.Model, name: str, says: str) -> None:
-    (measurement,) = vendor_limits(made)
+    (measurement,) = vendor_limits(with_shapes(made))
     assert isinstance(measurement, Measurement)
     assert (measurement.name, measurement.measured, measurement.unit) == (f"vendor.{name}", 1.0, "nodes")
     assert says in measurement.reason
@@ -83,7 +84,7 @@ def test_vendor_limits_measures_the_breach_when_graph_is_outside_a_list(made: ir
 
 def test_vendor_limits_counts_nodes_when_several_breach_one_limit() -> None:
     nodes = [helper.make_node("Reciprocal", ["x"], [f"y{i}"], f"r{i}") for i in range(7)]
-    (measurement,) = vendor_limits(model(nodes, [tensor("x", [4])], [tensor("y6", [4])]))
+    (measurement,) = vendor_limits(with_shapes(model(nodes, [tensor("x", [4])], [tensor("y6", [4])])))
     assert measurement.measured == 7.0
     assert "r4" in measurement.reason
     assert measurement.reason.endswith("and 2 more")
@@ -91,4 +92,4 @@ def test_vendor_limits_counts_nodes_when_several_breach_one_limit() -> None:
 
 def test_vendor_limits_skips_other_domains_when_the_name_is_the_same() -> None:
     node = helper.make_node("Conv", ["x"], ["y"], "c", domain="other", strides=[99])
-    assert vendor_limits(model([node], [tensor("x", [1], TensorProto.FLOAT)], [tensor("y", [1])])) == []
+    assert vendor_limits(with_shapes(model([node], [tensor("x", [1], TensorProto.FLOAT)], [tensor("y", [1])]))) == []

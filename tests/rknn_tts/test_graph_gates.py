@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+import onnx_ir as ir
+import pytest
+from onnx import helper
+
+from contracts.verdicts import Status
+from gates.graphs import with_shapes
+from rknn_tts import graph_gates
+from rknn_tts.graph_gates import judge_structure
+from tests.gates.small_graphs import chain, constant, model, tensor
+
+GATES = ["structure.operators", "structure.static_shapes", "range.weights"]
+
+
+def test_judge_structure_gives_a_verdict_of_each_gate_and_infers_the_shapes_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    inferred, infer = [], with_shapes
+
+    def counted(graph: ir.Model) -> ir.Model:
+        inferred.append(graph)
+        return infer(graph)
+
+    monkeypatch.setattr(graph_gates, "with_shapes", counted)
+    verdicts, measurements = judge_structure(chain("Tanh"))
+    assert [(verdict.gate, verdict.status) for verdict in verdicts] == [(gate, Status.PASSED) for gate in GATES]
+    assert [measurement.name for measurement in measurements] == ["range.subnormal_weights"]
+    assert len(inferred) == 1
+
+
+def test_judge_structure_warns_of_the_vendors_limits() -> None:
+    node = helper.make_node("Conv", ["x", "w"], ["y"], "net", strides=[8])
+    made = model([node], [tensor("x", [1, 1, 64])], [tensor("y", [1, 1, 8])], [constant("w", [[[1.0] * 8]])])
+    verdicts, measurements = judge_structure(made)
+    assert {verdict.status for verdict in verdicts} == {Status.PASSED}
+    assert "vendor.conv_stride" in [measurement.name for measurement in measurements]
+
+
+def test_judge_structure_fails_naming_the_tensor_when_the_graph_is_no_valid_onnx() -> None:
+    nodes = [helper.make_node("Relu", ["t"], ["y"], "late"), helper.make_node("Tanh", ["x"], ["t"])]
+    verdicts, _ = judge_structure(model(nodes, [tensor("x", [1])], [tensor("y", [1])]))
+    failed = [verdict for verdict in verdicts if verdict.status is Status.FAILED]
+    assert [verdict.gate for verdict in failed] == ["structure.static_shapes"]
+    assert "node 'late', uses 't', which nothing before it makes" in failed[0].detail
