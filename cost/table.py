@@ -1,8 +1,8 @@
-"""Rows that say where the time of an engine goes: by operator, and by NPU and CPU."""
+"""Rows that say where the time of an engine goes: by operator, on the NPU and on the CPU."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from cost.model import ENDPOINT_OPS, modelled_ms
@@ -17,7 +17,7 @@ class CostRow:
     """The sum over some layers.
 
     Attributes:
-        name: what they share: an operator and its target ("Slice (CPU)"), or a target.
+        name: what they share: an operator and its target ("Slice (CPU)").
         layers: how many they are.
         cycles: their cycles.
         rw_kb: their traffic in KB.
@@ -33,18 +33,9 @@ class CostRow:
 
 def by_operator(layers: Iterable[Layer]) -> tuple[CostRow, ...]:
     """A row for each operator and target, the most expensive first, equals by name."""
-    return _rows(layers, lambda layer: f"{layer.op} ({_target(layer)})")
-
-
-def by_target(layers: Iterable[Layer]) -> tuple[CostRow, ...]:
-    """A row for each target (NPU, CPU, input and output operators), the most expensive first, equals by name."""
-    return _rows(layers, _target)
-
-
-def _rows(layers: Iterable[Layer], name_of: Callable[[Layer], str]) -> tuple[CostRow, ...]:
     groups: dict[str, list[Layer]] = {}
     for layer in layers:
-        groups.setdefault(name_of(layer), []).append(layer)
+        groups.setdefault(f"{layer.op} ({_target(layer)})", []).append(layer)
     rows = [
         CostRow(
             name=name,

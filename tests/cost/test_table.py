@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from cost.model import modelled_ms
-from cost.table import by_operator, by_target
+from cost.table import by_operator
 from tests.cost.layers import PIPER_W93, layer
 
 
@@ -32,20 +32,9 @@ def test_by_operator_orders_equals_by_name() -> None:
     assert [row.name for row in by_operator([layer("B"), layer("A")])] == ["A (NPU)", "B (NPU)"]
 
 
-def test_by_target_sums_input_and_output_operators_apart() -> None:
-    rows = by_target(PIPER_W93)
-    assert [(row.name, row.layers, row.cycles, row.rw_kb) for row in rows] == [
-        ("NPU", 3, 8_300_308, 83_530),
-        ("CPU", 4, 0, 136),
-        ("in/out", 2, 0, 1488),
-    ]
-
-
 def test_rows_add_up_to_the_modelled_time() -> None:
-    for rows in (by_operator(PIPER_W93), by_target(PIPER_W93)):
-        assert math.isclose(sum(row.modelled_ms for row in rows), modelled_ms(PIPER_W93))
+    assert math.isclose(sum(row.modelled_ms for row in by_operator(PIPER_W93)), modelled_ms(PIPER_W93))
 
 
 def test_rows_are_none_without_layers() -> None:
     assert by_operator([]) == ()
-    assert by_target([]) == ()
