@@ -8,6 +8,7 @@ from pathlib import Path
 
 from contracts.contract import Contract
 from contracts.manifest import Layers, LogSummary, Memory
+from contracts.thresholds import SIMULATOR, SIMULATOR_DB
 from contracts.verdicts import Measurement, Verdict, failure, passed
 from cost.summary import summarise_layers, summarise_memory
 from engine.build import BuildResult
@@ -16,12 +17,6 @@ from logs.layer_table import Layer, LayerTable, parse_layer_table
 from logs.regtask import RegtaskKey
 from rknn_tts.carried import Feed
 from rknn_tts.numbers import BYTES_PER_MB
-
-SIMULATOR_DB = 40.0
-"""The simulator's threshold unless the contract states another (shared cases)."""
-
-SIMULATOR_THRESHOLD = "simulator"
-"""The contract's name of that threshold."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +69,7 @@ def judge_build(
     verdicts.append(_layer_table_verdict(table, memory))
     session = Session(onnx)
     references = [session.run(feed) for feed in feeds]
-    threshold = contract.thresholds.get(SIMULATOR_THRESHOLD, SIMULATOR_DB)
+    threshold = contract.thresholds.get(SIMULATOR, SIMULATOR_DB)
     verdicts += judge_simulator(references, build.simulated, threshold)
     return Judged(
         verdicts=tuple(verdicts),

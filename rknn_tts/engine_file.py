@@ -16,8 +16,9 @@ from pathlib import Path
 
 from contracts.contract import METADATA_KEY, SHORT_CONTRACT_LIMIT
 from contracts.serial import Json
+from engine.endings import ENGINE_MAGIC
 
-MAGIC = b"RKNN"
+MAGIC = ENGINE_MAGIC
 
 _HEADER = struct.Struct("<4s4xQQ")
 _HEADER_BYTES = 64

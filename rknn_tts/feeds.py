@@ -9,8 +9,7 @@ import onnx_ir as ir
 from numpy.typing import NDArray
 
 from contracts.errors import UserInput
-
-SEED = 20240607
+from contracts.seed import SEED
 
 
 def stand_in_feed(model: ir.Model, where: str) -> dict[str, NDArray[Any]]:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from contracts.errors import UserInput
+from environments.locks import DEFAULT_TOOLKIT
 from rknn_tts.hints import did_you_mean
 
 BUILDING = ("engine", "compile")
@@ -26,8 +27,6 @@ MAKE_NAMES = {"output": "OUT"}
 
 FLAG_NAMES = {"timeout_s": "timeout", "memory_gb": "memory"}
 """Fields whose flag goes without the unit in their name; the help states it."""
-
-DEFAULT_TOOLKIT = "2.3.2"
 
 EXPECTED = {str: "a text", int: "a whole number", float: "a number", bool: "1 or 0"}
 """What an option's kind is called in a sentence."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contracts.contract import Contract, TensorSpec, Window
 from contracts.errors import UserInput
+from contracts.thresholds import SIMULATOR, SIMULATOR_DB
 from converters.piper.host_half import LATENT, MASK, host_half
 from converters.piper.utterances import (
     AUDIO,
@@ -55,9 +56,6 @@ REFERENCE_CONTEXT_DB = 45.0
 """The reference's context, enough for speech and not for noise, has a threshold of its own: on white noise its worst
 window reaches 59 dB, on sentences 92 and more (family-facts)."""
 
-SIMULATOR_DB = 40.0
-"""Least simulator SNR of a real window (42.8 dB measured, family-facts)."""
-
 CUT_DB = HOST_DB = 120.0
 """The same operators on the same values, in another graph: fp32 rounding at most."""
 
@@ -103,7 +101,7 @@ def open_decoder(checkpoint: Checkpoint, options: StageOptions, open_session: Op
             inputs=tuple(TensorSpec(name, shape) for name, shape in shapes.items()),
             outputs=(TensorSpec(AUDIO, ()),),  # its shape is read from the finished graph
             window=window,
-            thresholds={"simulator": SIMULATOR_DB},
+            thresholds={SIMULATOR: SIMULATOR_DB},
         ),
         model=cut,
         passes=(normalise_static_inputs(shapes), *masking, fold_with_onnxslim(), normalise_header()),

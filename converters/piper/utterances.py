@@ -13,6 +13,7 @@ import numpy as np
 import onnx_ir as ir
 
 from contracts.errors import Refusal
+from contracts.seed import SEED
 from converters.piper.config import BOS, EOS, PAD
 from converters.piper.host_half import LATENT, MASK, NOISE_LATENT, noise_inputs
 from converters.piper.voice import Voice, voice_feed
@@ -29,7 +30,6 @@ some 250 frames, a little more than two windows. Repeated or cut for utterances 
 NOISE_FRAMES = 300
 """Length of the white-noise latent on which the context was measured (family-facts, Piper decoder)."""
 
-SEED = 20240607
 NOISE_STEPS = 16384
 """Frames of noise given to the host half: more than any sentence here takes; what is not needed is cut off."""
 
