@@ -7,9 +7,12 @@ and short (under 1024 characters) inside the engine, where a board reads it back
 from __future__ import annotations
 
 import json
+import re
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from contracts.errors import UserInput
 from contracts.serial import from_json, to_json
 from contracts.verdicts import Measurement, Verdict
 
@@ -18,6 +21,18 @@ METADATA_KEY = "rknn-tts/contract/1"
 
 SHORT_CONTRACT_LIMIT = 1024
 """Size of the toolkit's `custom_string` in bytes, its terminating zero included (design, Manifest)."""
+
+
+_NAME_CHARACTERS = 64
+_NAME = re.compile(rf"[A-Za-z0-9_-]{{1,{_NAME_CHARACTERS}}}")
+
+FILE_NAME_BYTES = 160
+"""Of the 255 that a file name may have: the log's name adds the engine's stem, the target and an ending to it."""
+
+NAME_ADVICE = f"what is made of it is named after it; rename it: at most {FILE_NAME_BYTES} bytes of printable UTF-8."
+
+_UNPRINTABLE = ("Cc", "Cs")
+"""Unicode's categories of control characters, and of what stands for bytes that are no UTF-8."""
 
 
 @dataclass(frozen=True)
@@ -126,7 +141,8 @@ class Contract:
         outputs: the engine's outputs in order.
         window: geometry, where the stage has one.
         cache: state layout, where the stage has one.
-        thresholds: a gate's name to its bound, for the gates that `compile` still owes (`simulator`, in dB).
+        thresholds: what the stage asks for, in dB: the bounds of the fp32 gates, which the export has applied, for the
+            record (`fp32.interior`, `fp32.whole`), and `simulator`, which whoever builds applies.
         passes: what surgery did, in order.
         verdicts: what the export proved.
         measurements: what the export measured.
@@ -165,6 +181,31 @@ def contract_from_metadata(metadata: Mapping[str, str]) -> Contract | None:
         return from_json(Contract, json.loads(text), "contract")
     except json.JSONDecodeError as error:
         raise ValueError(f"the metadata entry {METADATA_KEY} is not JSON: {error}") from error
+    except RecursionError as error:
+        raise ValueError(f"the metadata entry {METADATA_KEY} is nested too deep") from error
+
+
+def contract_fault(contract: Contract) -> str | None:
+    """What makes `contract`, read from a file, unfit to be worked with: it names files and becomes part of paths.
+
+    A fault ends as a clause ("its host half ../x is no plain file name"); None where there is none.
+    """
+    host = contract.host.file if contract.host is not None else None
+    if host is not None and not (is_file_name(host) and host.endswith(".onnx")):
+        return f"its host half {host!r:.60} is no plain file name that ends in .onnx"
+    if not is_file_name(contract.source.name):
+        return f"its source {contract.source.name!r:.60} is no plain file name"
+    for what, name in (("family", contract.family), ("stage", contract.stage)):
+        if name is not None and not _NAME.fullmatch(name):
+            return f"its {what} {name!r:.60} is none: letters, digits, - and _ are, at most {_NAME_CHARACTERS} of them"
+    return None
+
+
+def is_file_name(name: str) -> bool:
+    """Whether the file name `name` stays in its folder, can be printed, and leaves room for what logs' names add."""
+    if not name.strip(".") or "/" in name or any(unicodedata.category(sign) in _UNPRINTABLE for sign in name):
+        return False
+    return len(name.encode()) <= FILE_NAME_BYTES
 
 
 def short_contract(contract: Contract, target: str, toolkit: str) -> str:
@@ -172,7 +213,10 @@ def short_contract(contract: Contract, target: str, toolkit: str) -> str:
 
     Keys: family, stage, target, toolkit, source (first 16 hex digits of the digest), in and out ([name, shape,
     dtype]), window ([frames, emitted, left, right, hop, sample_rate]), cache (numel). Long lists of tensors are
-    replaced by their digest-free count, so that the text always fits.
+    replaced by their digest-free count.
+
+    Raises:
+        UserInput: even so it does not fit, because a name or a size is longer than any that we write.
     """
 
     def tensors(specs: tuple[TensorSpec, ...]) -> list[list[object]]:
@@ -195,4 +239,9 @@ def short_contract(contract: Contract, target: str, toolkit: str) -> str:
     if len(text) >= SHORT_CONTRACT_LIMIT:
         data["in"], data["out"] = len(contract.inputs), len(contract.outputs)
         text = json.dumps(data, separators=(",", ":"))
+    if len(text) >= SHORT_CONTRACT_LIMIT:
+        raise UserInput(
+            f"The contract does not fit inside an engine: it takes {len(text)} bytes, under {SHORT_CONTRACT_LIMIT} is "
+            "room for. A name (family, stage, toolkit) or a size of its window is far too long; export it again."
+        )
     return text

@@ -146,10 +146,13 @@ def read_manifest(path: Path) -> Manifest:
     """
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
+        to_json(data)  # `board` is JSON of any shape: what is read can be written too
     except OSError as error:
         raise UserInput(f"{path}: cannot be read ({error.strerror}).") from error
     except ValueError as error:
         raise UserInput(f"{path}: is not JSON ({error}).") from error
+    except RecursionError as error:
+        raise UserInput(f"{path}: is nested too deep to be a manifest.") from error
     schema = data.get("schema") if isinstance(data, dict) else None
     if schema != ENGINE_SCHEMA:
         raise UserInput(f"{path}: is no engine manifest: its schema is {schema!r}, expected {ENGINE_SCHEMA!r}.")

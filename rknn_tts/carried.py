@@ -18,7 +18,7 @@ import onnx
 import onnx_ir as ir
 from numpy.typing import NDArray
 
-from contracts.contract import METADATA_KEY, Contract, contract_from_metadata, contract_to_metadata
+from contracts.contract import METADATA_KEY, Contract, contract_fault, contract_from_metadata, contract_to_metadata
 from contracts.errors import Refusal, UserInput
 
 FEEDS_KEY = "rknn-tts/feeds/1"
@@ -78,12 +78,15 @@ def carried_contract(model: ir.Model, where: str) -> Contract | None:
     """The contract in `model`; None where it carries none.
 
     Raises:
-        UserInput: it carries something else under the contract's key.
+        UserInput: it carries something else under the contract's key, or a contract that no export wrote.
     """
     try:
-        return contract_from_metadata(model.metadata_props)
+        contract = contract_from_metadata(model.metadata_props)
     except ValueError as error:
         raise UserInput(f"{where}: carries a damaged contract ({error}); export it again.") from error
+    if contract is not None and (fault := contract_fault(contract)) is not None:
+        raise UserInput(f"{where}: carries a damaged contract ({fault}); export it again.")
+    return contract
 
 
 def carried_feeds(model: ir.Model, where: str) -> tuple[dict[str, NDArray[Any]], ...]:

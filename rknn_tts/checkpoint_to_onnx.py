@@ -12,7 +12,7 @@ from pathlib import Path
 
 import onnx_ir as ir
 
-from contracts.contract import Contract, HostHalf, Source
+from contracts.contract import NAME_ADVICE, Contract, HostHalf, Source, is_file_name
 from contracts.errors import GateFailure, UserInput
 from contracts.files import sha256_of, sha256_of_bytes
 from contracts.serial import from_json, to_json
@@ -167,6 +167,8 @@ def _checkpoint(request: Request, stage: Stage, say: Say) -> Checkpoint:
         if not path.is_file():
             what = "is a folder, a file is expected" if path.is_dir() else "there is no such file"
             raise UserInput(f"--checkpoint {path}: {what}.")
+        if not is_file_name(path.name):
+            raise UserInput(f"--checkpoint {path!s:.300}: {NAME_ADVICE}")
         return Checkpoint(path, Source(path.name, sha256_of(path), "checkpoint"))
     if stage.default_checkpoint is None:
         raise UserInput(f"Which checkpoint? {stage.family} {stage.name} has no default one: --checkpoint FILE.")

@@ -137,7 +137,7 @@ def _manifest_of(beside: Path, digest: str, notes: list[str]) -> Manifest | None
         return None
     try:
         manifest = read_manifest(beside)
-    except (UserInput, RecursionError) as error:
+    except UserInput as error:
         notes.append(f"The manifest beside it cannot be used: {error}")
         return None
     if manifest.engine.sha256 == digest:

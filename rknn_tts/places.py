@@ -40,7 +40,9 @@ def voice_of(contract: Contract) -> str | None:
     """The VOICE of a path: the checkpoint's stem where the user gave one."""
     if contract.family is None or contract.source.kind != "checkpoint":
         return None
-    return Path(contract.source.name).stem
+    name = Path(contract.source.name).name
+    stem = Path(name).stem
+    return stem if stem.strip(".") else name  # of "...onnx" the stem is the folder above
 
 
 def engine_places(contract: Contract, stem: str, target: str, output: str | None) -> Places:

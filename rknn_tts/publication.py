@@ -12,6 +12,7 @@ from contracts.files import sha256_of_bytes
 from contracts.manifest import EngineFile, Manifest, OnnxTwin, Toolkit, manifest_text, read_manifest
 from contracts.serial import to_json
 from contracts.verdicts import Status, Verdict
+from engine.result import ENGINE_FILE
 from rknn_tts.build_gates import Judged
 from rknn_tts.build_step import Build
 from rknn_tts.carried import carry, feeds_from_npz
@@ -32,7 +33,7 @@ def publish_engine(
     Raises:
         NotWritten: a place cannot be written; all of them are as they were.
     """
-    source, places, engine = build.source, build.places, (folder / "engine.rknn").read_bytes()
+    source, places, engine = build.source, build.places, (folder / ENGINE_FILE).read_bytes()
     contract = with_proof(source.contract, numbers.proof)
     twin = carry(source.graph.read_bytes(), contract, feeds_from_npz(source.feeds))
     manifest = Manifest(
@@ -76,7 +77,7 @@ def publish_engine(
 
 
 def _with_board_figures(manifest: Manifest, places: Places) -> Manifest:
-    """`manifest` with the board figures of the manifest it replaces, if that is of the same engine."""
+    """`manifest` with the board figures of the manifest it replaces, if that can be read and is of the same engine."""
     try:
         earlier = read_manifest(places.manifest)
     except UserInput:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -13,14 +14,17 @@ from contracts.contract import (
     METADATA_KEY,
     Cache,
     Contract,
+    HostHalf,
     Source,
     TensorSpec,
     Window,
+    contract_fault,
     contract_from_metadata,
     contract_to_metadata,
     short_contract,
 )
-from tests.contracts.samples import CONTRACT, SHA
+from contracts.errors import UserInput
+from tests.contracts.samples import CONTRACT, INPUTS, SHA, SOURCE
 
 
 @pytest.mark.parametrize(
@@ -144,3 +148,58 @@ def test_short_contract_is_ascii_json_under_1024_bytes_whatever_the_tensors(
     assert text.isascii()
     assert len(text) < 1024
     json.loads(text)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"family": "f" * 900}, {"stage": "\U0001f600" * 100}, {"window": Window(10**600, 10**600, 0, 0, 1, None)}],
+)
+def test_short_contract_is_refused_in_a_sentence_when_it_cannot_fit(changes: dict[str, Any]) -> None:
+    with pytest.raises(UserInput, match=r"does not fit inside an engine: it takes \d+ bytes, under 1024"):
+        short_contract(replace(CONTRACT, inputs=INPUTS * 100, **changes), "rk3588", "2.3.2")
+
+
+def test_contract_from_metadata_says_so_when_it_is_nested_too_deep() -> None:
+    with pytest.raises(ValueError, match="nested too deep"):
+        contract_from_metadata({METADATA_KEY: "[" * 100_000})
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"host": HostHalf("../piper-host.onnx", SHA)}, "host half"),
+        ({"host": HostHalf("/piper-host.onnx", SHA)}, "host half"),
+        ({"host": HostHalf("", SHA)}, "host half"),
+        ({"host": HostHalf("..", SHA)}, "host half"),
+        ({"host": HostHalf("a\0.onnx", SHA)}, "host half"),
+        ({"host": HostHalf("piper-decoder-w109.json", SHA)}, "host half"),
+        ({"host": HostHalf("n" * 156 + ".onnx", SHA)}, "host half"),
+        ({"source": replace(SOURCE, name="../voice.onnx")}, "source"),
+        ({"source": replace(SOURCE, name="..")}, "source"),
+        ({"source": replace(SOURCE, name="")}, "source"),
+        ({"source": replace(SOURCE, name="a\udcffb.onnx")}, "source"),
+        ({"family": "../piper"}, "family"),
+        ({"family": "f" * 65}, "family"),
+        ({"stage": ""}, "stage"),
+    ],
+)
+def test_contract_fault_names_what_would_leave_its_folder_or_not_fit(changes: dict[str, Any], says: str) -> None:
+    fault = contract_fault(replace(CONTRACT, **changes))
+    assert fault is not None
+    assert fault.startswith(f"its {says} ")
+    assert fault.isprintable()
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"family": None, "stage": None, "host": None},
+        {"source": replace(SOURCE, name="voix à soi [1]\u3000*.onnx")},
+        {"source": replace(SOURCE, name="some-voice 1.2.0: voice.onnx", kind="package")},
+        {"source": replace(SOURCE, name="...onnx")},
+        {"source": replace(SOURCE, name="n" * 155 + ".onnx")},
+    ],
+)
+def test_contract_fault_is_none_when_names_are_plain(changes: dict[str, Any]) -> None:
+    assert contract_fault(replace(CONTRACT, **changes)) is None

@@ -126,3 +126,13 @@ def test_read_manifest_refuses_when_file_is_absent_or_binary(content: bytes | No
         path.write_bytes(content)
     with pytest.raises(UserInput, match=r"engine\.json"):
         read_manifest(path)
+
+
+@pytest.mark.parametrize("depth", [700, 100_000])
+def test_read_manifest_refuses_in_a_sentence_when_it_is_nested_too_deep(depth: int, tmp_path: Path) -> None:
+    data = json.loads(manifest_text(MANIFEST))
+    data["board"] = {"deep": "HERE"}
+    path = tmp_path / "deep.json"
+    path.write_text(json.dumps(data).replace('"HERE"', "[" * depth + "]" * depth))
+    with pytest.raises(UserInput, match=r"deep\.json: is nested too deep"):
+        read_manifest(path)

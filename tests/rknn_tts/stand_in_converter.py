@@ -25,8 +25,10 @@ for number in range(2000):
 """A build that goes from stage to stage for 40 s, unless it is ended."""
 
 _PRELUDE = """
-import json, time
+import json, sys, time
 from pathlib import Path
+if "-c" in sys.argv:  # asked what it is, not to build
+    raise SystemExit(print("a stand-in"))
 folder = Path.cwd()
 def simulate(factor):
     import numpy as np

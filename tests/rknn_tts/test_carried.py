@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import base64
+import dataclasses
 import io
 import struct
 import zipfile
@@ -13,7 +14,16 @@ import onnx_ir as ir
 import pytest
 from numpy.typing import NDArray
 
-from contracts.contract import METADATA_KEY, Contract, PassRecord, Source, TensorSpec, Window
+from contracts.contract import (
+    METADATA_KEY,
+    Contract,
+    HostHalf,
+    PassRecord,
+    Source,
+    TensorSpec,
+    Window,
+    contract_to_metadata,
+)
 from contracts.errors import UserInput
 from contracts.verdicts import at_least
 from rknn_tts import carried as module
@@ -81,6 +91,15 @@ def test_graph_that_carries_nothing_has_no_contract_and_no_feeds() -> None:
 @pytest.mark.parametrize("text", ["", "{", "[]", "null", '{"family": "piper"}', '{"family": 3}'])
 def test_damaged_contract_is_refused_by_file(text: str) -> None:
     with pytest.raises(UserInput, match=r"^m\.onnx: carries a damaged contract \(.*\); export it again\.$"):
+        carried_contract(carrying(contract_text=text), "m.onnx")
+
+
+def test_contract_that_names_a_file_elsewhere_is_refused_by_file() -> None:
+    changed = dataclasses.replace(CONTRACT, host=HostHalf("../piper-host.onnx", "ab" * 32))
+    text = contract_to_metadata(changed)[METADATA_KEY]
+    with pytest.raises(
+        UserInput, match=r"^m\.onnx: carries a damaged contract \(its host half '\.\./piper-host\.onnx'"
+    ):
         carried_contract(carrying(contract_text=text), "m.onnx")
 
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,13 @@ def test_conversion_takes_the_users_checkpoint_and_options(tmp_path: Path) -> No
     assert made.stage is DECODER
     assert made.options == StageOptions(window=93, context=24)
     assert made.checkpoint.source == Source("voice.onnx", sha256_of(path), "checkpoint")
+
+
+@pytest.mark.parametrize("name", ["n" * 200 + ".onnx", "a\nb.onnx", os.fsdecode(b"\xff.onnx")])
+def test_conversion_refuses_a_checkpoint_whose_name_no_file_can_be_named_after(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_bytes(b"")
+    with pytest.raises(UserInput, match="rename it"):
+        conversion(tmp_path / name, family="piper")
 
 
 @pytest.mark.parametrize(

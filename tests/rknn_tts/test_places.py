@@ -22,6 +22,8 @@ STEM = "piper-decoder-w109"
     [
         (contract(), "en_US-joe"),
         (contract(name="model.v2.safetensors"), "model.v2"),
+        (contract(name="...onnx"), "...onnx"),
+        (contract(name="a/../.."), ".."),
         (contract(kind="package"), None),
         (contract(kind="random"), None),
         (contract(family=None), None),
