@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from engine.environment import passed_on
 from engine.request import BuildRequest
 from engine.result import ENGINE_FILE, SIMULATED_FILE
 
@@ -16,9 +17,6 @@ OPTIMIZATION_LEVEL = 3
 """The toolkit's own default, every optimisation. Fixed here: any number passes without a word (toolkit-facts)."""
 
 _ONNX_FILE, _FEEDS_FILE, _REQUEST_FILE = "model.onnx", "feeds.npz", "request.json"
-
-_PASSED_ON = ("LD_LIBRARY_PATH", "RKNN_TTS_TORCH")
-"""What the toolkit may see of our environment, where it is set: no PYTHONPATH, no proxies, nothing of the user's."""
 
 
 def child_environment(ours: Mapping[str, str]) -> dict[str, str]:
@@ -28,7 +26,7 @@ def child_environment(ours: Mapping[str, str]) -> dict[str, str]:
     addresses the same which some engines hold.
     """
     return {
-        **{name: ours[name] for name in _PASSED_ON if name in ours},
+        **passed_on(ours),
         "PATH": "/usr/bin:/bin",
         "HOME": "/proc/self/cwd",  # the private working directory
         "TMPDIR": "/proc/self/cwd",

@@ -12,7 +12,7 @@ from pathlib import Path
 from contracts.contract import short_contract
 from contracts.files import sha256_of, sha256_of_bytes
 from contracts.serial import to_json
-from engine.environment import CONVERTER_PYTHON
+from engine.environment import environment_digest
 from engine.memory import memory_bytes
 from logs.lines import clean_lines
 from logs.regtask import RegtaskKey
@@ -30,9 +30,6 @@ GB = 10**9
 """What `--memory` counts in, as the sentence about a stopped build does."""
 MEMORY_SHARE = 0.9
 """Of the machine's memory, what the toolkit may take unless the user says otherwise: the rest is for us and others."""
-
-TORCH = "RKNN_TTS_TORCH"
-"""Environment variable of the worker: which torch the toolkit sees; it may change an engine."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +51,7 @@ class Build:
             "feeds": sha256_of_bytes(self.source.feeds),
             "target": self.target,
             "toolkit": self.request.toolkit,
-            "environment": _environment_digest(self.request.toolkit),
+            "environment": _environment_digest(self.python, self.request.toolkit),
             "custom_string": short_contract(self.source.contract, self.target, self.request.toolkit),
             "accepted": " ".join(map(str, self.accepted)),
         }
@@ -120,8 +117,6 @@ def restore_log(log: Path, lines: Path) -> None:
         publish([(log, lines.read_bytes())])
 
 
-def _environment_digest(toolkit: str) -> str:
-    """What the converter environment is: its lock, or the interpreter that the user put in its place."""
-    lock = ROOT / "requirements" / f"rknn-{toolkit}.txt"
-    digest = sha256_of(lock) if lock.is_file() else ""
-    return " ".join([digest, os.environ.get(CONVERTER_PYTHON, ""), os.environ.get(TORCH, "")])
+def _environment_digest(python: Path, toolkit: str) -> str:
+    """What the converter environment is: what is installed there, its lock, and the variables that it sees."""
+    return environment_digest(python, ROOT / "requirements" / f"rknn-{toolkit}.txt", os.environ)
