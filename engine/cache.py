@@ -4,7 +4,8 @@
     FOLDER/2f/2f81...c0/.contents.json   the size and digest of each
 
 An entry is as old as its `.contents.json`, which `find` touches. Entries appear whole or not at all, so any number of
-processes may share a cache; the least recently used go when it holds more than its limit.
+processes may share a cache; the least recently used go when it holds more than its limit, but none that was used
+within the last hour: another process may be reading it.
 """
 
 from __future__ import annotations
@@ -28,10 +29,14 @@ CACHE_FOLDER = "RKNN_TTS_CACHE"
 """Environment variable: the cache's folder."""
 
 DEFAULT_LIMIT_BYTES = 4 << 30
-"""About forty steps of the largest kind (an engine and its ONNX, 100 MB), or all of Piper's."""
+"""Some seventy conversions of Piper (an export of 34 MB, an engine of 20, measured), thirty of Kokoro's generator (79
+and 51) or five of Qwen3's decoder (456 and 278, family-facts): a day of trying things."""
 
 STALE_S = 24 * 3600
 """From this age on, a folder that was never finished is a dead process's."""
+
+IN_USE_S = 3600.0
+"""So long after its last use an entry may still be read: by default, no step takes longer (engine.request)."""
 
 _CONTENTS = ".contents.json"
 
@@ -72,7 +77,7 @@ def source_digest(folders: Sequence[Path]) -> str:
 
 
 class StepCache:
-    """Finished steps in a folder, at most `limit_bytes` of them.
+    """Finished steps in a folder, at most `limit_bytes` of them but for those that are in use.
 
     A folder that cannot be written means that nothing is kept: `say` gets one sentence about it, once, and no call
     fails because of it.
@@ -88,7 +93,8 @@ class StepCache:
     def find(self, key: str) -> Path | None:
         """The folder of the finished step `key`, with the contents it was stored with; None where there is none.
 
-        It stays until this process ends, or `clean`. A damaged one is dropped.
+        It stays until this process ends (in another process, which may evict it: for an hour), or `clean`. A damaged
+        one is dropped.
         """
         entry = self._entry(key)
         try:
@@ -145,12 +151,16 @@ class StepCache:
                 yield _Entry(0.0, contents.parent, 0)
 
     def _evict(self) -> None:
-        """Drops the least recently used entries until the rest fits; never one this process has found or stored."""
+        """Drops the least recently used entries until the rest fits.
+
+        Never one that this process has found or stored, nor one that any process has within the last hour.
+        """
         self._remove_partial(STALE_S)
         entries = sorted(self._entries())
+        in_use_since_s = time.time() - IN_USE_S
         surplus = sum(entry.size_bytes for entry in entries) - self._limit_bytes
         for entry in entries:
-            if surplus <= 0:
+            if surplus <= 0 or entry.used_s > in_use_since_s:  # those that follow were used later still
                 return
             if entry.path not in self._in_use:
                 shutil.rmtree(entry.path, ignore_errors=True)
