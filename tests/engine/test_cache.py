@@ -86,10 +86,24 @@ def test_least_recently_used_goes_when_the_cache_is_full(tmp_path: Path) -> None
     assert [StepCache(folder).find(key) is not None for key in keys] == [True, False, True, True]
 
 
+@pytest.mark.parametrize(("minutes", "stays"), [(55, True), (65, False)])
+def test_step_stays_for_an_hour_when_another_process_has_found_it(tmp_path: Path, minutes: float, stays: bool) -> None:
+    folder = tmp_path / "cache"
+    other = step_key("build", {"n": "1"})
+    StepCache(folder).store(KEY, result(tmp_path / "a"))
+    age(folder, KEY, days=9)
+    assert StepCache(folder).find(KEY)  # another process would have a cache of its own as well
+    age(folder, KEY, days=minutes / 1440)
+    StepCache(folder, limit_bytes=5).store(other, result(tmp_path / "b"))
+    assert (StepCache(folder).find(KEY) is not None) is stays
+    assert StepCache(folder).find(other) is not None
+
+
 def test_step_is_kept_when_this_process_uses_it_or_it_alone_is_too_large(tmp_path: Path) -> None:
     cache = StepCache(tmp_path / "cache", limit_bytes=5)
     other = step_key("build", {"n": "1"})
     first = cache.store(KEY, result(tmp_path / "a"))
+    age(tmp_path / "cache", KEY, days=1)
     second = cache.store(other, result(tmp_path / "b"))
     assert names(first) == names(second) == ["engine.rknn", "sub", "sub/log.txt"]
 
