@@ -13,8 +13,7 @@ from pathlib import Path
 
 from contracts.errors import UserInput
 from contracts.files import sha256_of
-
-DEFAULT_TOOLKIT = "2.3.2"
+from environments.locks import DEFAULT_TOOLKIT
 
 CONVERTER_PYTHON = "RKNN_TTS_CONVERTER_PYTHON"
 """Environment variable: the Python of a ready converter environment, as in a pinned CI image."""
