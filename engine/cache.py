@@ -93,8 +93,8 @@ class StepCache:
     def find(self, key: str) -> Path | None:
         """The folder of the finished step `key`, with the contents it was stored with; None where there is none.
 
-        It stays until this process ends (in another process, which may evict it: for an hour), or `clean`. A damaged
-        one is dropped.
+        This process does not evict it, others not within the hour; only `clean` removes it sooner. A damaged one is
+        dropped.
         """
         entry = self._entry(key)
         try:

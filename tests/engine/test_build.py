@@ -102,11 +102,12 @@ def test_engine_is_the_same_when_built_twice_from_other_paths(
     monkeypatch.setenv("PYTHONPATH", str(shadow))
     second = build_engine(request_of(other, custom_string=text, result_folder=odd / "res ult", log=odd / "lo g.txt"))
 
-    if graph is two_inputs or first.fixed_addresses:
-        assert sha256_of(first.engine) == sha256_of(second.engine) == first.engine_sha256
     assert text.encode() in second.engine.read_bytes()
     assert (odd / "lo g.txt").stat().st_size > 0
     assert sorted(path.name for path in shadow.iterdir()) == ["build.py", "cv2.py", "numpy.py", "onnx", "rknn", "torch"]
+    if not first.fixed_addresses:
+        pytest.skip("all but the bytes was compared: this system does not let a build run at fixed addresses")
+    assert sha256_of(first.engine) == sha256_of(second.engine) == first.engine_sha256
 
 
 def test_build_leaves_whole_result_and_reports_stages_when_it_succeeds(

@@ -25,7 +25,7 @@ case "$*" in
     for lock in "$@"; do :; done
     printf '%s\\n' "$*" >>"$STUB_CALLS"
     /usr/bin/env >"$STUB_CALLS.env"
-    /bin/sleep "${{STUB_SLEEP:-0}}"
+    while [ -n "${{STUB_UNTIL:-}}" ] && ! [ -e "$STUB_UNTIL" ]; do /bin/sleep 0.02; done
     [ -z "${{STUB_SAYS:-}}" ] || /bin/cat "$STUB_SAYS"
     exit "${{STUB_STATUS:-0}}"
     ;;

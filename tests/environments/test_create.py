@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import os
-import signal
 import subprocess
 import time
 from pathlib import Path
@@ -48,28 +46,47 @@ def test_create_gives_the_bare_sentence_when_a_script_asks_for_the_python(machin
     assert done.stderr.startswith("there is no lock for rknn-toolkit2 1.0")
 
 
-def test_create_installs_once_when_two_run_at_the_same_time(machine: Machine) -> None:
+def start(machine: Machine, go_on: Path) -> subprocess.Popen[str]:
+    """Starts a set-up whose pip waits until there is a file `go_on`."""
+    environ = machine.environ(STUB_UNTIL=str(go_on))
+    return subprocess.Popen(machine.command("toolchain"), env=environ, stderr=subprocess.PIPE, text=True)
+
+
+def first_line(setup: subprocess.Popen[str]) -> str:
+    """What it says first, as soon as it does."""
+    assert setup.stderr is not None
+    return setup.stderr.readline()
+
+
+def test_create_installs_once_when_two_run_at_the_same_time(machine: Machine, tmp_path: Path) -> None:
     machine.add()
-    environ = machine.environ(STUB_SLEEP="0.5")
-    first = subprocess.Popen(machine.command("toolchain"), env=environ, stderr=subprocess.PIPE, text=True)
-    wait_for(machine.calls)
-    second = machine.create("toolchain", STUB_SLEEP="0.5")
-    first.communicate(timeout=30)
+    go_on = tmp_path / "go on"
+    with start(machine, go_on) as first:
+        wait_for(machine.calls)
+        with start(machine, go_on) as second:
+            waiting = first_line(second)
+            go_on.touch()
+            second.communicate(timeout=30)
+        first.communicate(timeout=30)
     assert (first.returncode, second.returncode) == (0, 0)
-    assert f"waiting for another set-up of the same environment to end (process {first.pid})" in second.stderr
+    assert f"waiting for another set-up of the same environment to end (process {first.pid})" in waiting
     assert machine.pip_locks() == ["toolchain"]
 
 
-def test_create_waits_for_the_orphaned_pip_and_repairs_when_the_first_was_killed(machine: Machine) -> None:
+def test_create_waits_for_the_orphaned_pip_and_repairs_when_the_first_was_killed(
+    machine: Machine, tmp_path: Path
+) -> None:
     machine.add()
-    environ = machine.environ(STUB_SLEEP="1")
-    first = subprocess.Popen(machine.command("toolchain"), env=environ, stderr=subprocess.DEVNULL)
-    wait_for(machine.calls)
-    os.kill(first.pid, signal.SIGKILL)
-    first.wait()
-    second = machine.create("toolchain")
+    go_on = tmp_path / "go on"
+    with start(machine, go_on) as first:
+        wait_for(machine.calls)
+        first.kill()
+        first.wait()
+        with start(machine, go_on) as second:
+            waiting = first_line(second)
+            go_on.touch()
+            _, rest = second.communicate(timeout=30)
     assert second.returncode == 0
-    lines = second.stderr.splitlines()
-    assert "waiting for another set-up" in lines[0]
-    assert "again, because its set-up did not finish" in lines[1]
+    assert "waiting for another set-up" in waiting
+    assert "again, because its set-up did not finish" in rest.split("\n")[0]
     assert machine.pip_locks() == ["toolchain", "toolchain"]
