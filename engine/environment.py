@@ -58,13 +58,14 @@ def converter_python(toolkit: str = DEFAULT_TOOLKIT) -> Path:
     ) as setup:
         assert setup.stdout is not None
         assert setup.stderr is not None
-        held = _pass_through(setup.stderr.fileno())
+        held, last = _pass_through(setup.stderr.fileno())
         python = os.fsdecode(setup.stdout.read()).strip()
-    sentence = held.decode(errors="replace").strip().removeprefix("rknn-tts: ")
+    sentence = last.decode(errors="replace").strip().removeprefix("rknn-tts: ")
     if setup.returncode != 0:
         raise UserInput(
             sentence or f"The converter environment rknn-{toolkit} could not be set up (exit code {setup.returncode})."
         )
+    _show(held)
     if not python or not os.access(python, os.X_OK):
         raise UserInput(
             f"The set-up of the converter environment rknn-{toolkit} named no Python that runs: {python!r}."
@@ -121,15 +122,24 @@ def _installed(python: Path, ours: Mapping[str, str]) -> str:
     return done.stdout
 
 
-def _pass_through(stderr_fd: int) -> bytes:
-    """Shows what the set-up says as it says it, but for a last line that it ends right after: that one is returned."""
-    held = b""
+def _pass_through(stderr_fd: int) -> tuple[bytes, bytes]:
+    """Shows what the set-up says as it says it, but for a line that it ends right after.
+
+    Returns:
+        that line, or nothing; and the last line, whether it was shown or not.
+    """
+    held = last = b""
     while True:
         ready, _, _ = select.select([stderr_fd], [], [], _HOLD_S)
         chunk = os.read(stderr_fd, 1 << 16) if ready else None
         if chunk == b"":
-            return held
+            return held, last
         lines = (held + (chunk or b"")).splitlines(keepends=True)  # of bytes: at line ends and carriage returns alone
+        last = lines[-1] if lines else last
         held = lines.pop() if chunk and lines else b""
-        sys.stderr.write(b"".join(lines).decode(errors="replace"))
-        sys.stderr.flush()
+        _show(b"".join(lines))
+
+
+def _show(text: bytes) -> None:
+    sys.stderr.write(text.decode(errors="replace"))
+    sys.stderr.flush()

@@ -37,11 +37,8 @@ def test_converter_python_is_what_the_set_up_prints_when_it_is_done(
         "print('installing 1', file=sys.stderr); print('installing 2\\n', end='', file=sys.stderr, flush=True)\n"
         "print(sys.executable)"
     )
-    python = converter_python("2.5.0")
-    shown = capfd.readouterr().err
-    assert python == Path(sys.executable)
-    assert "installing 1\ninstalling 2\n".startswith(shown)  # its last line may have come with its end
-    assert shown
+    assert converter_python("2.5.0") == Path(sys.executable)
+    assert capfd.readouterr().err == "installing 1\ninstalling 2\n"
 
 
 def test_set_up_is_shown_while_it_goes_on(capfd: pytest.CaptureFixture[str]) -> None:
@@ -58,21 +55,32 @@ def test_set_up_is_shown_while_it_goes_on(capfd: pytest.CaptureFixture[str]) -> 
 
     thread = threading.Thread(target=set_up)
     thread.start()
-    held = environment._pass_through(ours)
+    _, last = environment._pass_through(ours)
     thread.join()
     os.close(ours)
-    assert held == b"the sentence\n"
+    assert last == b"the sentence\n"
 
 
+@pytest.mark.parametrize(
+    ("hold_s", "ends_after_s", "shown"), [(60.0, 0, ""), (0.01, 1, "rknn-tts: no network: do this\n")]
+)
 def test_converter_python_passes_on_the_sentence_when_the_set_up_fails(
-    setup_script: Callable[[str], None], capfd: pytest.CaptureFixture[str]
+    setup_script: Callable[[str], None],
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    hold_s: float,
+    ends_after_s: float,
+    shown: str,
 ) -> None:
+    """A set-up that ends right after its sentence, and one that takes so long that it is shown before."""
+    monkeypatch.setattr(environment, "_HOLD_S", hold_s)
     setup_script(
-        "print('making it', file=sys.stderr); print('rknn-tts: no network: do this', file=sys.stderr); sys.exit(2)"
+        "print('making it', file=sys.stderr); print('rknn-tts: no network: do this', file=sys.stderr, flush=True)\n"
+        f"import time; time.sleep({ends_after_s}); sys.exit(2)"
     )
     with pytest.raises(UserInput, match=r"^no network: do this$"):
         converter_python()
-    assert capfd.readouterr().err == "making it\n"  # the sentence is shown once, by whoever catches it
+    assert capfd.readouterr().err == f"making it\n{shown}"  # if it can be, the sentence is left to whoever catches it
 
 
 @pytest.mark.parametrize(
