@@ -10,7 +10,7 @@ from pathlib import Path
 from contracts.contract import Contract
 from contracts.files import sha256_of, sha256_of_bytes
 from contracts.verdicts import Measurement, Verdict
-from rknn_tts.carried import feeds_from_npz
+from rknn_tts.carried import carry, feeds_from_npz
 from rknn_tts.export_step import Proof
 from rknn_tts.progress import Say
 from rknn_tts.steps import Steps
@@ -28,6 +28,8 @@ class OnnxSource:
         feeds: real inputs of the graph, as an npz (`carried.feeds_to_npz`).
         prove: the verdicts that the graph brings along, or reaches now.
         notes: sentences for the user.
+        inputs: the user's files that it was made from; what is written replaces none of them.
+        exported: whether it came as one ONNX that `export` wrote.
     """
 
     graph: Path
@@ -37,6 +39,8 @@ class OnnxSource:
     feeds: bytes
     prove: Callable[[], Proof]
     notes: tuple[str, ...]
+    inputs: tuple[Path, ...]
+    exported: bool = False
 
 
 @dataclass(frozen=True)
@@ -99,3 +103,8 @@ def judge_numbers(source: OnnxSource, steps: Steps) -> NumericGates:
 def with_proof(contract: Contract, proof: Proof) -> Contract:
     """`contract` with what was proven, as an exported ONNX carries it."""
     return dataclasses.replace(contract, passes=proof.passes, verdicts=proof.verdicts, measurements=proof.measurements)
+
+
+def twin_of(source: OnnxSource, proof: Proof) -> bytes:
+    """The ONNX that stands beside the engine: the graph of `source` with contract, proof and feeds inside."""
+    return carry(source.graph.read_bytes(), with_proof(source.contract, proof), feeds_from_npz(source.feeds))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -19,12 +20,14 @@ _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """What XML 1.0 cannot hold (its production 2, Char)."""
 
 
-def check_junit_path(path: Path) -> None:
-    """See that the report can be written to `path`; its folder is made where it is missing.
+def check_junit_path(path: Path, inputs: Sequence[str | None] = ()) -> None:
+    """See that the report can be written to `path`, and is none of `inputs`; its folder is made where it is missing.
 
     Raises:
         UserInput: it cannot; the message says why.
     """
+    if any(name and Path(name).resolve() == path.resolve() for name in inputs):
+        raise UserInput(f"--junit {path}: is an input of this command, and would be replaced; name another file.")
     if path.is_dir():
         raise UserInput(f"--junit {path}: is a folder; name a file in it.")
     try:

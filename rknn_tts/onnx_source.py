@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
+import onnx
 import onnx_ir as ir
+from google.protobuf.message import EncodeError  # type: ignore[import-untyped]  # protobuf ships no types
 
-from contracts.contract import Contract, Source, TensorSpec
-from contracts.errors import Refusal
+from contracts.contract import NAME_ADVICE, Contract, Source, TensorSpec, is_file_name
+from contracts.errors import Refusal, UserInput
 from contracts.files import sha256_of
-from converters.onnx_file import read_onnx
+from converters.onnx_file import external_files, read_onnx
 from rknn_tts.carried import carried_contract, carried_feeds, check_seal, feeds_to_npz, without_carried
 from rknn_tts.export_step import Proof
 from rknn_tts.feeds import stand_in_feed
@@ -22,27 +25,71 @@ from rknn_tts.steps import Steps
 def open_source(path: Path, steps: Steps) -> OnnxSource:
     """Read the ONNX in `path`, what it carries, and the host half beside it.
 
+    What is judged, compiled and published is a copy in the cache, without what it carries and with its external data
+    inside: the user may go on with the file meanwhile.
+
     Raises:
-        UserInput: no ONNX, or what it carries is damaged.
+        UserInput: no ONNX, or what it carries is damaged, or it was changed while it was read.
         Refusal: an input of a foreign ONNX has no static shape.
     """
+    if not is_file_name(path.name):
+        raise UserInput(f"{path!s:.300}: {NAME_ADVICE}")
+    before = _digests(path)
     model = read_onnx(path)
     contract = carried_contract(model, str(path))
-    if contract is None:
-        feeds = feeds_to_npz([stand_in_feed(model, str(path))])
-        return OnnxSource(path, path.stem, _foreign_contract(model, path), None, feeds, _nothing_proven, ())
+    exported = contract is not None
 
     def bare(folder: Path) -> None:
-        data = path.read_bytes()
-        check_seal(data, str(path))
-        (folder / "model.onnx").write_bytes(without_carried(data))
+        (folder / "model.onnx").write_bytes(_exported_graph(path) if exported else _whole_graph(path))
+        _check_unchanged(path, before)
 
-    graph = steps.folder("bare", {"onnx": sha256_of(path)}, bare) / "model.onnx"
-    host, notes = _host_beside(contract, path)
-    proof = Proof(contract.passes, contract.verdicts, contract.measurements)
-    contract = dataclasses.replace(contract, passes=(), verdicts=(), measurements=())
-    feeds = feeds_to_npz(carried_feeds(model, str(path)))
-    return OnnxSource(graph, path.stem, contract, host, feeds, lambda: proof, notes)
+    graph = steps.folder("bare", before, bare) / "model.onnx"
+    proof = Proof((), (), ())  # a foreign ONNX has no full-length original: only the gates on its own graph are owed
+    host: Path | None = None
+    notes: tuple[str, ...] = ()
+    if contract is None:
+        feeds = feeds_to_npz([stand_in_feed(model, str(path))])
+        contract = _foreign_contract(model, path, before["onnx"])
+    else:
+        feeds = feeds_to_npz(carried_feeds(model, str(path)))
+        host, notes = _host_beside(contract, path)
+        proof = Proof(contract.passes, contract.verdicts, contract.measurements)
+        contract = dataclasses.replace(contract, passes=(), verdicts=(), measurements=())
+    _check_unchanged(path, before)
+    inputs = (path, *external_files(path))
+    return OnnxSource(graph, path.stem, contract, host, feeds, lambda: proof, notes, inputs, exported)
+
+
+def _digests(path: Path) -> dict[str, str]:
+    """Of the ONNX, and of the files with its external data."""
+    if not path.is_file():
+        read_onnx(path)  # says what is wrong
+    data = " ".join(f"{file.relative_to(path.parent)}:{sha256_of(file)}" for file in external_files(path))
+    return {"onnx": sha256_of(path), "data": data}
+
+
+def _check_unchanged(path: Path, before: Mapping[str, str]) -> None:
+    if _digests(path) != before:
+        raise UserInput(f"{path}: was changed while it was read; run the command again.")
+
+
+def _exported_graph(path: Path) -> bytes:
+    data = path.read_bytes()
+    check_seal(data, str(path))
+    return without_carried(data)
+
+
+def _whole_graph(path: Path) -> bytes:
+    """The bytes of a foreign ONNX, its external data inside."""
+    if not external_files(path):
+        return path.read_bytes()
+    try:
+        model = onnx.load(path)
+        return bytes(model.SerializeToString(deterministic=True))
+    except (ValueError, OSError, EncodeError, onnx.checker.ValidationError) as error:
+        raise Refusal(
+            f"{path}: its external data cannot be put into one file, which holds at most 2 GB ({error})."
+        ) from error
 
 
 def _host_beside(contract: Contract, path: Path) -> tuple[Path | None, tuple[str, ...]]:
@@ -56,18 +103,13 @@ def _host_beside(contract: Contract, path: Path) -> tuple[Path | None, tuple[str
     return None, (f"The host half {host.name} beside {path.name} is {what}, so none is put beside the engine.",)
 
 
-def _nothing_proven() -> Proof:
-    """A foreign ONNX has no full-length original: only the gates on its own graph are owed."""
-    return Proof((), (), ())
-
-
-def _foreign_contract(model: ir.Model, path: Path) -> Contract:
+def _foreign_contract(model: ir.Model, path: Path, sha256: str) -> Contract:
     graph = model.graph
     inputs = [value for value in graph.inputs if value.name not in graph.initializers]
     return Contract(
         family=None,
         stage=None,
-        source=Source(path.name, sha256_of(path), "checkpoint"),
+        source=Source(path.name, sha256, "checkpoint"),
         inputs=tuple(_spec(value, path) for value in inputs),
         outputs=tuple(_spec(value, path) for value in graph.outputs),
     )

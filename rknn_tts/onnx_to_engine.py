@@ -15,6 +15,7 @@ from rknn_tts.build_step import Build, built, judge, restore_log
 from rknn_tts.failing import keep_verdicts, stop_if_failed
 from rknn_tts.graph_at_hand import GraphInfo, NumericGates, OnnxSource, check_graph, judge_numbers
 from rknn_tts.outcome import Outcome
+from rknn_tts.overwriting import check_engine_places
 from rknn_tts.places import Places, engine_places, make_folder
 from rknn_tts.progress import Say
 from rknn_tts.publication import publish_engine
@@ -34,6 +35,7 @@ def convert_onnx(request: Request, target: str, source: OnnxSource, steps: Steps
     """
     accepted = tuple(sorted(parse_accepted(text) for text in request.accept_regtask))
     places = engine_places(source.contract, source.stem, target, request.output)
+    check_engine_places(source, target, places, request.output is not None)
     make_folder(places.engine.parent)
     make_folder(places.log.parent)
     graph = check_graph(source.graph, steps, say)

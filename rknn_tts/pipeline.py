@@ -11,7 +11,6 @@ from pathlib import Path
 
 from contracts.errors import UserInput
 from engine.targets import resolve_target
-from rknn_tts.carried import carry, feeds_from_npz
 from rknn_tts.checkpoint_to_onnx import (
     FEEDS_FILE,
     HOST_FILE,
@@ -22,9 +21,10 @@ from rknn_tts.checkpoint_to_onnx import (
     prove_export,
 )
 from rknn_tts.failing import stop_if_failed
-from rknn_tts.graph_at_hand import OnnxSource, check_graph, judge_numbers, with_proof
+from rknn_tts.graph_at_hand import OnnxSource, check_graph, judge_numbers, twin_of, with_proof
 from rknn_tts.onnx_to_engine import convert_onnx
 from rknn_tts.outcome import Outcome
+from rknn_tts.overwriting import check_export_places
 from rknn_tts.places import export_failed_place, export_place, make_folder
 from rknn_tts.progress import Say
 from rknn_tts.publish import publish
@@ -52,13 +52,14 @@ def export(request: Request, say: Say) -> Outcome:
     steps = open_steps(request.force, say.note)
     source = _exported(open_conversion(request, say), steps)
     place = export_place(source.contract, source.stem, request.output)
+    check_export_places(source, place, request.output is not None)
     make_folder(place.parent)
     graph, numbers = check_graph(source.graph, steps, say), judge_numbers(source, steps)
     verdicts = (*numbers.verdicts, *graph.verdicts)
     failed = export_failed_place(source.contract, source.stem)
     stop_if_failed(verdicts, failed, None, f"{place.name} was not written")
     contract = with_proof(source.contract, numbers.proof)
-    files = [(place, carry(source.graph.read_bytes(), contract, feeds_from_npz(source.feeds)))]
+    files = [(place, twin_of(source, numbers.proof))]
     if contract.host and source.host:
         files.append((place.with_name(contract.host.file), source.host.read_bytes()))
     publish(files)
@@ -113,4 +114,5 @@ def _exported(conversion: Conversion, steps: Steps) -> OnnxSource:
         feeds=(folder / FEEDS_FILE).read_bytes(),
         prove=functools.partial(prove_export, conversion, exported, steps),
         notes=info.notes,
+        inputs=conversion.inputs,
     )

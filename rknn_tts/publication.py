@@ -15,8 +15,7 @@ from contracts.verdicts import Status, Verdict
 from engine.result import ENGINE_FILE
 from rknn_tts.build_gates import Judged
 from rknn_tts.build_step import Build
-from rknn_tts.carried import carry, feeds_from_npz
-from rknn_tts.graph_at_hand import GraphInfo, NumericGates, with_proof
+from rknn_tts.graph_at_hand import GraphInfo, NumericGates, twin_of, with_proof
 from rknn_tts.outcome import Outcome
 from rknn_tts.places import Places
 from rknn_tts.publish import publish
@@ -35,7 +34,7 @@ def publish_engine(
     """
     source, places, engine = build.source, build.places, (folder / ENGINE_FILE).read_bytes()
     contract = with_proof(source.contract, numbers.proof)
-    twin = carry(source.graph.read_bytes(), contract, feeds_from_npz(source.feeds))
+    twin = twin_of(source, numbers.proof)
     manifest = Manifest(
         family=contract.family,
         stage=contract.stage,

@@ -123,6 +123,10 @@ def test_version_is_that_of_the_project(capsys: pytest.CaptureFixture[str]) -> N
         (["inspect", "no/such/file"], "no/such/file: there is no such file."),
         (["from-make", "engin"], "There is no command engin; "),
         ([*ENGINE_WORDS, "--junit", "."], "--junit .: is a folder; name a file in it."),
+        (
+            [*ENGINE_WORDS, "--checkpoint", "v.onnx", "--junit", "./v.onnx"],
+            "--junit v.onnx: is an input of this comman",
+        ),
     ],
 )
 def test_usage_is_refused_in_one_sentence_when_it_is_wrong(

@@ -4,13 +4,16 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import onnx_ir as ir
 import pytest
-from onnx import TensorProto
+from onnx import TensorProto, numpy_helper
 
 from contracts.contract import Contract, HostHalf, PassRecord, Source, TensorSpec
 from contracts.errors import Refusal, UserInput
 from contracts.files import sha256_of, sha256_of_bytes
 from contracts.verdicts import at_least
+from converters.onnx_file import read_onnx
+from rknn_tts import onnx_source as module
 from rknn_tts.carried import carry, feeds_from_npz
 from rknn_tts.onnx_source import open_source
 from rknn_tts.steps import Steps, open_steps
@@ -127,3 +130,57 @@ def test_file_that_is_no_onnx_is_refused(tmp_path: Path, steps: Steps, content: 
     path.write_bytes(content)
     with pytest.raises(UserInput, match=r"net\.onnx: is not an ONNX model"):
         open_source(path, steps)
+
+
+def external(folder: Path, factor: float) -> Path:
+    path = folder / "net.onnx"
+    (folder / "weights.bin").unlink(missing_ok=True)
+    model = scale_proto(factor)
+    onnx.save(model, path, save_as_external_data=True, location="weights.bin", size_threshold=0)
+    return path
+
+
+def test_foreign_onnx_is_copied_with_its_external_data_inside(tmp_path: Path, steps: Steps) -> None:
+    source = open_source(external(tmp_path, 2.0), steps)
+    assert source.graph.parent != tmp_path
+    (tmp_path / "weights.bin").unlink()
+    copied = onnx.load(source.graph)
+    assert numpy_helper.to_array(copied.graph.initializer[0]).tolist() == [2.0]
+    assert set(source.inputs) == {tmp_path / "net.onnx", tmp_path / "weights.bin"}
+
+
+def test_foreign_onnx_is_another_one_when_only_its_external_data_changes(tmp_path: Path, steps: Steps) -> None:
+    first = open_source(external(tmp_path, 2.0), steps)
+    before = (tmp_path / "net.onnx").read_bytes()
+    second = open_source(external(tmp_path, 3.0), steps)
+    assert (tmp_path / "net.onnx").read_bytes() == before
+    assert sha256_of(first.graph) != sha256_of(second.graph)
+    assert numpy_helper.to_array(onnx.load(second.graph).graph.initializer[0]).tolist() == [3.0]
+
+
+def test_foreign_onnx_without_external_data_is_copied_to_the_byte(tmp_path: Path, steps: Steps) -> None:
+    path = tmp_path / "net.onnx"
+    path.write_bytes(scale_proto(2.0).SerializeToString())
+    source = open_source(path, steps)
+    path.write_bytes(b"edited")
+    assert sha256_of(source.graph) == source.contract.source.sha256
+
+
+def test_onnx_that_is_changed_while_it_is_read_is_refused_and_not_kept(
+    tmp_path: Path, steps: Steps, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = external(tmp_path, 2.0)
+
+    def changing(asked: Path) -> ir.Model:
+        model = read_onnx(asked)
+        external(tmp_path, 3.0)
+        return model
+
+    monkeypatch.setattr(module, "read_onnx", changing)
+    with pytest.raises(UserInput, match=r"net\.onnx: was changed while it was read"):
+        open_source(path, steps)
+    monkeypatch.undo()
+    monkeypatch.setenv("RKNN_TTS_CACHE", str(tmp_path / "cache"))
+    source = open_source(external(tmp_path, 2.0), steps)
+    assert numpy_helper.to_array(onnx.load(source.graph).graph.initializer[0]).tolist() == [2.0]
+    assert "bare" not in steps.reused

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import onnx
 import onnx_ir as ir
 import pytest
 
@@ -46,6 +47,20 @@ def test_good_build_is_published(workshop: Workshop) -> None:
         LOG,
         "build-logs/net-rk3588.layers.json",
     }
+
+
+def test_foreign_onnx_is_not_replaced_by_its_twin(workshop: Workshop) -> None:
+    with pytest.raises(UserInput, match=r"net\.onnx: is an input of this command"):
+        workshop.run("compile", model="net.onnx", target="rk3588", output=".")
+    assert workshop.files() == {"net.onnx"}
+
+
+def test_foreign_onnx_with_external_data_is_built_from_one_file(workshop: Workshop) -> None:
+    path = workshop.folder / "net.onnx"
+    onnx.save(scale_proto(2.0), path, save_as_external_data=True, location="weights.bin", size_threshold=0)
+    compiled(workshop, DOUBLE)
+    twin = onnx.load(workshop.folder / "engines/rk3588/net.onnx", load_external_data=False)
+    assert twin.graph.initializer[0].data_location == onnx.TensorProto.DEFAULT
 
 
 def test_build_is_ended_when_a_gate_fails_while_the_toolkit_works(workshop: Workshop) -> None:

@@ -297,6 +297,19 @@ def test_engine_with_decoder_mask_proves_short_utterances_too(workshop: Workshop
     assert [p.name for p in done.manifest.passes if p.hits == 17] == ["mask_decoder"]
 
 
+@pytest.mark.parametrize(("command", "output"), [("engine", "mini.rknn"), ("export", "mini.onnx")])
+def test_command_leaves_the_checkpoint_alone_when_output_names_it(
+    workshop: Workshop, command: str, output: str
+) -> None:
+    place = workshop.beside(f"output-on-input-{command}")
+    path = write_voice(place.folder / "mini.onnx")
+    before = {name: digest(place, name) for name in place.files()}
+    target: dict[str, Any] = {"target": "rk3588"} if command == "engine" else {}
+    with pytest.raises(UserInput, match=r"mini\.onnx: is an input of this command, and would be replaced"):
+        place.run(command, family="piper", checkpoint=path.name, output=output, **target)
+    assert {name: digest(place, name) for name in place.files()} == before
+
+
 @pytest.mark.parametrize("command", ["engine", "export"])
 def test_failing_gate_leaves_the_older_file_and_keeps_all_verdicts(
     workshop: Workshop, voice: str, command: str

@@ -7,7 +7,7 @@ import pytest
 
 from contracts.contract import Contract, Source
 from contracts.errors import UserInput
-from rknn_tts.places import engine_places, export_failed_place, export_place, make_folder, voice_of
+from rknn_tts.places import Places, engine_places, export_failed_place, export_place, make_folder, voice_of
 
 
 def contract(family: str | None = "piper", kind: str = "checkpoint", name: str = "en_US-joe.onnx") -> Contract:
@@ -79,15 +79,26 @@ def test_engine_places_refuse_a_file_of_another_kind(output: str) -> None:
         engine_places(contract(), STEM, "rk3588", output)
 
 
-@pytest.mark.parametrize("output", [None, "other", "other/joe.rknn"])
-def test_engine_places_of_two_targets_or_voices_share_no_file(output: str | None) -> None:
-    made = [
+def _every_combination(output: str | None) -> list[Places]:
+    return [
         engine_places(contract(name=name), STEM, target, output)
         for name in ("a.onnx", "b.onnx")
         for target in ("rk3588", "rk3566")
     ]
-    logs = {places.log for places in made}
-    assert len(logs) == 4
+
+
+def test_engine_places_of_two_targets_or_voices_share_no_file() -> None:
+    files = [path for places in _every_combination(None) for path in vars(places).values()]
+    assert len(files) == len(set(files)) == 4 * 6
+
+
+@pytest.mark.parametrize("output", ["other", "other/joe.rknn"])
+def test_engine_places_share_no_log_where_output_gives_engines_one_name(output: str) -> None:
+    # That the second does not replace the first is seen to by `overwriting`.
+    made = _every_combination(output)
+    assert len({places.engine for places in made}) == 1
+    for kind in ("log", "layers", "failed"):
+        assert len({getattr(places, kind) for places in made}) == 4
 
 
 def test_export_place_is_of_no_target() -> None:
