@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import onnx
 import onnx_ir as ir
-from google.protobuf.message import EncodeError  # type: ignore[import-untyped]  # protobuf ships no types
 
 from contracts.contract import NAME_ADVICE, Contract, Source, TensorSpec, is_file_name
 from contracts.errors import Refusal, UserInput
@@ -20,6 +19,9 @@ from rknn_tts.export_step import Proof
 from rknn_tts.feeds import stand_in_feed
 from rknn_tts.graph_at_hand import OnnxSource
 from rknn_tts.steps import Steps
+
+MESSAGE_LIMIT_BYTES = 1 << 31
+"""Of a protobuf message, and so of an ONNX without external data (protobuf's documentation)."""
 
 
 def open_source(path: Path, steps: Steps) -> OnnxSource:
@@ -81,15 +83,19 @@ def _exported_graph(path: Path) -> bytes:
 
 def _whole_graph(path: Path) -> bytes:
     """The bytes of a foreign ONNX, its external data inside."""
-    if not external_files(path):
+    files = (path, *external_files(path))
+    if len(files) == 1:
         return path.read_bytes()
-    try:
-        model = onnx.load(path)
-        return bytes(model.SerializeToString(deterministic=True))
-    except (ValueError, OSError, EncodeError, onnx.checker.ValidationError) as error:
+    size_bytes = sum(file.stat().st_size for file in files)
+    if size_bytes >= MESSAGE_LIMIT_BYTES:
         raise Refusal(
-            f"{path}: its external data cannot be put into one file, which holds at most 2 GB ({error})."
-        ) from error
+            f"{path}: has {size_bytes / 1e9:.1f} GB with its external data, and the toolkit is given one file, which "
+            f"holds {MESSAGE_LIMIT_BYTES / 1e9:.1f} GB at most: compile a smaller part of it."
+        )
+    try:
+        return bytes(onnx.load(path).SerializeToString(deterministic=True))
+    except (ValueError, OSError, onnx.checker.ValidationError) as error:
+        raise Refusal(f"{path}: its external data cannot be read ({error}).") from error
 
 
 def _host_beside(contract: Contract, path: Path) -> tuple[Path | None, tuple[str, ...]]:

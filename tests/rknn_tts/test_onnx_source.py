@@ -149,6 +149,14 @@ def test_foreign_onnx_is_copied_with_its_external_data_inside(tmp_path: Path, st
     assert set(source.inputs) == {tmp_path / "net.onnx", tmp_path / "weights.bin"}
 
 
+def test_foreign_onnx_is_refused_when_one_file_cannot_hold_it(
+    tmp_path: Path, steps: Steps, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "MESSAGE_LIMIT_BYTES", 100)
+    with pytest.raises(Refusal, match=r"net\.onnx: has 0\.0 GB with its external data"):
+        open_source(external(tmp_path, 2.0), steps)
+
+
 def test_foreign_onnx_is_another_one_when_only_its_external_data_changes(tmp_path: Path, steps: Steps) -> None:
     first = open_source(external(tmp_path, 2.0), steps)
     before = (tmp_path / "net.onnx").read_bytes()
