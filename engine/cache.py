@@ -28,7 +28,7 @@ from engine.folders import PARTIAL, new_folder
 CACHE_FOLDER = "RKNN_TTS_CACHE"
 """Environment variable: the cache's folder."""
 
-DEFAULT_LIMIT_BYTES = 4 << 30
+DEFAULT_LIMIT_BYTES = 4 * 10**9
 """Some seventy conversions of Piper (an export of 34 MB, an engine of 20, measured), thirty of Kokoro's generator (79
 and 51) or five of Qwen3's decoder (456 and 278, family-facts): a day of trying things."""
 
