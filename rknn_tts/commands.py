@@ -35,7 +35,7 @@ def perform(request: Request, say: Say, spelling: Callable[[Option], str]) -> Re
         if request.junit is not None:
             from rknn_tts.junit import check_junit_path
 
-            check_junit_path(Path(request.junit), (request.model, request.checkpoint))
+            check_junit_path(Path(request.junit))
         subject = resolve_subject(request)
         report = _COMMANDS[request.command](request, say)
         return dataclasses.replace(report, subject=subject)

@@ -34,11 +34,12 @@ def _write_junit(report: Report) -> Report:
     """Write the JUnit file; the report, which is a failure if it was none and the file cannot be written."""
     if report.request.junit is None:
         return report
-    from rknn_tts.junit import junit_xml
+    from rknn_tts.junit import junit_xml, may_hold_report
 
     path = Path(report.request.junit)
     try:
-        write_whole(path, junit_xml(report))
+        if report.error is None or may_hold_report(path):  # what was refused for its path is not written there
+            write_whole(path, junit_xml(report))
     except OSError as error:
         if report.error is None:
             sentence = f"--junit {path}: the report could not be written ({error.strerror or error}); all else is done."

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Sequence
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -16,18 +15,19 @@ from contracts.verdicts import Status, Verdict
 from rknn_tts.numbers import figures
 from rknn_tts.report import Report
 
+_XML = b"<"
+"""How every report begins, whoever wrote it."""
+
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """What XML 1.0 cannot hold (its production 2, Char)."""
 
 
-def check_junit_path(path: Path, inputs: Sequence[str | None] = ()) -> None:
-    """See that the report can be written to `path`, and is none of `inputs`; its folder is made where it is missing.
+def check_junit_path(path: Path) -> None:
+    """See that the report can be written to `path`; its folder is made where it is missing.
 
     Raises:
-        UserInput: it cannot; the message says why.
+        UserInput: it cannot, or would replace something else than a report; the message says why.
     """
-    if any(name and Path(name).resolve() == path.resolve() for name in inputs):
-        raise UserInput(f"--junit {path}: is an input of this command, and would be replaced; name another file.")
     if path.is_dir():
         raise UserInput(f"--junit {path}: is a folder; name a file in it.")
     try:
@@ -35,8 +35,21 @@ def check_junit_path(path: Path, inputs: Sequence[str | None] = ()) -> None:
         # Only a write tells: permissions, read-only mounts and full disks look alike otherwise.
         with tempfile.TemporaryFile(dir=path.parent):
             pass
+        spoils = not may_hold_report(path)
     except OSError as error:
         raise UserInput(f"--junit {path}: the report cannot be written there ({error.strerror or error}).") from error
+    if spoils:
+        raise UserInput(f"--junit {path}: holds no XML, and would be replaced; name another file.")
+
+
+def may_hold_report(path: Path) -> bool:
+    """Whether `path` is free or holds a report, and not a model or what else a slip may name."""
+    return not path.exists() or (path.is_file() and _head(path) in (b"", _XML))
+
+
+def _head(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(len(_XML))
 
 
 def junit_xml(report: Report) -> bytes:

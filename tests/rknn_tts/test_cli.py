@@ -123,10 +123,6 @@ def test_version_is_that_of_the_project(capsys: pytest.CaptureFixture[str]) -> N
         (["inspect", "no/such/file"], "no/such/file: there is no such file."),
         (["from-make", "engin"], "There is no command engin; "),
         ([*ENGINE_WORDS, "--junit", "."], "--junit .: is a folder; name a file in it."),
-        (
-            [*ENGINE_WORDS, "--checkpoint", "v.onnx", "--junit", "./v.onnx"],
-            "--junit v.onnx: is an input of this comman",
-        ),
     ],
 )
 def test_usage_is_refused_in_one_sentence_when_it_is_wrong(
@@ -363,6 +359,17 @@ sys.exit(run(["inspect", {path!r}]))
     done = run_apart(code=code)
     assert done.returncode == 0
     assert "gr\\xf6\\udcff\\xdfe.rknn" in done.stdout
+
+
+@pytest.mark.parametrize("words", [[*ENGINE_WORDS], [*ENGINE_WORDS, "--tagret", "x"], ["engine", "piper"]])
+def test_junit_leaves_a_file_alone_that_is_no_report(
+    tmp_path: Path, asked: list[Request], capsys: pytest.CaptureFixture[str], words: list[str]
+) -> None:
+    path = tmp_path / "voice.onnx"
+    path.write_bytes(b"the user's voice")
+    assert run([*words, "--junit", str(path)]) == 2
+    assert path.read_bytes() == b"the user's voice"
+    assert asked == []
 
 
 @pytest.mark.parametrize("spelling", ["--junit {}", "--junit={}"])

@@ -77,6 +77,21 @@ def test_junit_path_is_refused_when_it_is_a_folder(tmp_path: Path) -> None:
         check_junit_path(tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("content", "refused"),
+    [(b"", False), (junit_xml(Report(REQUEST)), False), (b"\x08\x09\x12\x07pytorch", True), (b'{"audio": {}}', True)],
+)
+def test_junit_path_is_refused_when_it_holds_no_report(tmp_path: Path, content: bytes, refused: bool) -> None:
+    path = tmp_path / "x"
+    path.write_bytes(content)
+    if refused:
+        with pytest.raises(UserInput, match="holds no XML, and would be replaced"):
+            check_junit_path(path)
+    else:
+        check_junit_path(path)
+    assert path.read_bytes() == content
+
+
 def test_junit_path_is_refused_when_its_folder_is_a_file(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(UserInput, match="cannot be written"):
