@@ -6,6 +6,7 @@ import io
 import struct
 import zipfile
 import zlib
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -24,10 +25,20 @@ from contracts.contract import (
     Window,
     contract_to_metadata,
 )
-from contracts.errors import UserInput
+from contracts.errors import Refusal, UserInput
 from contracts.verdicts import at_least
 from rknn_tts import carried as module
-from rknn_tts.carried import FEEDS_KEY, carried_contract, carried_feeds, carry, feeds_from_npz, feeds_to_npz
+from rknn_tts.carried import (
+    FEEDS_KEY,
+    SEAL_KEY,
+    carried_contract,
+    carried_feeds,
+    carry,
+    check_seal,
+    feeds_from_npz,
+    feeds_to_npz,
+    without_carried,
+)
 from tests.gates.small_graphs import scale_proto
 
 CONTRACT = Contract(
@@ -166,3 +177,57 @@ def test_feeds_whose_header_claims_more_than_there_is_are_refused() -> None:
         archive.writestr("0/x.npy", header)
     with pytest.raises(UserInput, match="carries damaged feeds"):
         carried_feeds(carrying(_packed(buffer.getvalue())), "m.onnx")
+
+
+def _authored() -> bytes:
+    graph = scale_proto(2.0)
+    graph.metadata_props.add(key="author", value="somebody")
+    return bytes(graph.SerializeToString(deterministic=True))
+
+
+def _edited(change: Callable[[onnx.ModelProto], None]) -> bytes:
+    model = onnx.load_model_from_string(carry(_authored(), CONTRACT, FEEDS))
+    change(model)
+    return bytes(model.SerializeToString())
+
+
+def _set_weight(model: onnx.ModelProto) -> None:
+    model.graph.initializer[0].CopyFrom(onnx.numpy_helper.from_array(np.array([2.5], np.float32), "k"))
+
+
+def _set_entry(key: str, old: str, new: str) -> Callable[[onnx.ModelProto], None]:
+    def change(model: onnx.ModelProto) -> None:
+        entry = next(entry for entry in model.metadata_props if entry.key == key)
+        assert old in entry.value
+        entry.value = entry.value.replace(old, new)
+
+    return change
+
+
+def _drop_seal(model: onnx.ModelProto) -> None:
+    kept = [entry for entry in model.metadata_props if entry.key != SEAL_KEY]
+    del model.metadata_props[:]
+    model.metadata_props.extend(kept)
+
+
+def test_without_carried_gives_the_graph_and_its_own_metadata_back() -> None:
+    assert without_carried(carry(_authored(), CONTRACT, FEEDS)) == _authored()
+
+
+def test_check_seal_passes_when_nothing_was_changed_but_the_serialisation() -> None:
+    check_seal(_edited(lambda model: None), "m.onnx")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        _set_weight,
+        _set_entry(METADATA_KEY, '"family":"piper"', '"family":"other"'),
+        _set_entry(FEEDS_KEY, "e", "f"),
+        _drop_seal,
+    ],
+    ids=["weight", "contract", "feeds", "no seal"],
+)
+def test_check_seal_refuses_when_something_was_changed(change: Callable[[onnx.ModelProto], None]) -> None:
+    with pytest.raises(Refusal, match=r"^m\.onnx: was changed after it was exported"):
+        check_seal(_edited(change), "m.onnx")
