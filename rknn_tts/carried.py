@@ -110,10 +110,15 @@ def carried_feeds(model: ir.Model, where: str) -> tuple[dict[str, NDArray[Any]],
 
 def feeds_to_npz(feeds: Sequence[Feed]) -> bytes:
     """Feeds as an npz whose arrays are named `WINDOW/INPUT`."""
-    buffer = io.BytesIO()
-    arrays: dict[str, Any] = {f"{i}/{name}": array for i, feed in enumerate(feeds) for name, array in feed.items()}
-    np.savez(buffer, **arrays)
-    return buffer.getvalue()
+    archive = io.BytesIO()
+    # Not np.savez: the headers it has zipfile write differ between Python 3.10 and 3.11, and a digest would with them.
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_STORED) as members:
+        for i, feed in enumerate(feeds):
+            for name, array in feed.items():
+                data = io.BytesIO()
+                np.save(data, np.ascontiguousarray(array), allow_pickle=False)
+                members.writestr(zipfile.ZipInfo(f"{i}/{name}.npy"), data.getvalue())
+    return archive.getvalue()
 
 
 def feeds_from_npz(data: bytes) -> tuple[dict[str, NDArray[Any]], ...]:

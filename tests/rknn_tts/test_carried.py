@@ -231,3 +231,10 @@ def test_check_seal_passes_when_nothing_was_changed_but_the_serialisation() -> N
 def test_check_seal_refuses_when_something_was_changed(change: Callable[[onnx.ModelProto], None]) -> None:
     with pytest.raises(Refusal, match=r"^m\.onnx: was changed after it was exported"):
         check_seal(_edited(change), "m.onnx")
+
+
+def test_feeds_have_the_same_headers_whatever_the_python() -> None:
+    # np.savez has zipfile write "version needed" 45 or 20, by the version of Python, and times where it has them.
+    with zipfile.ZipFile(io.BytesIO(feeds_to_npz(FEEDS))) as archive:
+        found = {(member.extract_version, member.date_time, member.compress_type) for member in archive.infolist()}
+    assert found == {(20, (1980, 1, 1, 0, 0, 0), zipfile.ZIP_STORED)}
