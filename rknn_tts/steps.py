@@ -11,6 +11,7 @@ from __future__ import annotations
 import atexit
 import dataclasses
 import json
+import platform
 import shutil
 import tempfile
 from collections.abc import Callable, Mapping
@@ -28,7 +29,7 @@ ROOT = Path(__file__).resolve().parent.parent
 ROOMS = ("contracts", "converters", "cost", "engine", "gates", "logs", "models", "rknn_tts", "runtime", "surgery")
 """Folders whose code decides results: edited code does not find its earlier ones."""
 
-LIBRARIES = ("numpy", "onnx", "onnx-ir", "onnxruntime", "onnxscript", "onnxslim")
+LIBRARIES = ("numpy", "onnx", "onnx-ir", "onnxruntime", "onnxscript", "onnxslim", "protobuf")
 
 STEPS_FOLDER, CHECKPOINTS_FOLDER = "steps", "checkpoints"
 
@@ -118,7 +119,7 @@ def open_steps(force: bool, say: Callable[[str], None]) -> Steps:
 
 @cache
 def code_digest() -> str:
-    """Digest of our own code and of the libraries it runs on."""
+    """Digest of our own code, and the versions of the libraries and of the Python it runs on."""
     rooms = [ROOT / room for room in ROOMS if (ROOT / room).is_dir()]
     versions = [f"{name}=={metadata.version(name)}" for name in LIBRARIES]
-    return " ".join([source_digest(rooms), *versions])
+    return " ".join([source_digest(rooms), f"python=={platform.python_version()}", *versions])

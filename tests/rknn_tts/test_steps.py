@@ -190,7 +190,7 @@ def test_value_leaves_nothing_beside_the_cache_when_its_thread_dies_at_work(own_
 
 def test_code_digest_names_the_libraries_that_decide_results() -> None:
     digest = module.code_digest()
-    for library in ("numpy", "onnx", "onnx-ir", "onnxruntime", "onnxslim"):
+    for library in ("numpy", "onnx", "onnx-ir", "onnxruntime", "onnxslim", "protobuf", "python"):
         assert f"{library}==" in digest
 
 

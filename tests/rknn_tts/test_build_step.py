@@ -1,0 +1,136 @@
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from contracts.contract import TensorSpec
+from contracts.errors import UserInput
+from contracts.files import sha256_of
+from logs.regtask import parse_accepted
+from rknn_tts import build_step as module
+from rknn_tts.build_step import Build, built, judge, restore_log
+from rknn_tts.request import Request
+from rknn_tts.steps import Steps, open_steps
+from tests.rknn_tts.sources import build_of, doubling
+from tests.rknn_tts.stand_in_converter import DOUBLE, GOOD_LOG, write_converter
+from tests.rknn_tts.workshop import Heard
+
+
+@pytest.fixture
+def build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Build:
+    monkeypatch.setenv("RKNN_TTS_CACHE", str(tmp_path / "cache"))
+    (tmp_path / "work").mkdir()
+    monkeypatch.chdir(tmp_path / "work")
+    return build_of(doubling(tmp_path), write_converter(tmp_path / "converter", DOUBLE))
+
+
+def fresh() -> Steps:
+    return open_steps(False, lambda text: pytest.fail(text))
+
+
+def test_built_leaves_the_result_and_the_raw_log_and_is_found_again(build: Build) -> None:
+    first, again, said = fresh(), fresh(), Heard()
+    folder = built(build, first, said, lambda: None)
+    assert {path.name for path in folder.iterdir()} == {"engine.rknn", "lines.log", "simulated.npz", "build.json"}
+    assert build.places.log.read_text(encoding="utf-8") == GOOD_LOG
+    assert said.steps[:2] == ["building for rk3588", "building for rk3588: compiling"]
+    assert built(build, again, said, lambda: pytest.fail("nothing is built")) == folder
+    assert (first.reused, again.reused) == ([], ["build"])
+
+
+def test_built_asks_at_every_stage_and_keeps_nothing_when_it_shall_not_go_on(build: Build) -> None:
+    def stop() -> None:
+        raise UserInput("no further")
+
+    steps = fresh()
+    with pytest.raises(UserInput, match="no further"):
+        built(build, steps, Heard(), stop)
+    built(build, steps, Heard(), lambda: None)
+    assert steps.reused == []
+
+
+CHANGES: dict[str, Callable[[Build], Build]] = {
+    "target": lambda build: dataclasses.replace(build, target="rk3566"),
+    "toolkit": lambda build: dataclasses.replace(build, request=Request(command="compile", toolkit="2.5.0")),
+    "accepted": lambda build: dataclasses.replace(build, accepted=(parse_accepted("v2:0x7abc:0:0x3"),)),
+    "feeds": lambda build: _with_source(build, feeds=b"other"),
+    "contract": lambda build: _with_source(
+        build, contract=dataclasses.replace(build.source.contract, inputs=(TensorSpec("x", (1, 5)),))
+    ),
+    "graph": lambda build: _with_source(build, graph=build.python),
+}
+
+
+def _with_source(build: Build, **changes: Any) -> Build:
+    return dataclasses.replace(build, source=dataclasses.replace(build.source, **changes))
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_build_depends_on(build: Build, change: str) -> None:
+    assert CHANGES[change](build).parts != build.parts
+
+
+def test_build_does_not_depend_on_where_it_goes_or_how_long_it_may_take(build: Build) -> None:
+    elsewhere = build_of(build.source, build.python, "there/other.rknn")
+    hurried = dataclasses.replace(elsewhere, request=dataclasses.replace(build.request, timeout_s=1.0, memory_gb=1.0))
+    assert hurried.parts == build.parts
+
+
+def test_build_reads_its_graph_once_for_its_parts(build: Build, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[Path] = []
+    monkeypatch.setattr(module, "sha256_of", lambda path: (read.append(path), sha256_of(path))[1])  # type: ignore[func-returns-value]
+    assert build.parts is build.parts
+    assert read == [build.source.graph]
+
+
+@pytest.mark.parametrize(("asked_gb", "limit_bytes"), [(1.5, 1_500_000_000), (None, 900_000)])
+def test_memory_limit_is_decimal_and_by_default_most_of_what_there_is(
+    build: Build, monkeypatch: pytest.MonkeyPatch, asked_gb: float | None, limit_bytes: int
+) -> None:
+    monkeypatch.setattr(module, "memory_bytes", lambda: 1_000_000)
+    wanted: list[Any] = []
+
+    def take(request: Any, progress: object) -> None:
+        wanted.append(request)
+
+    monkeypatch.setattr("engine.build.build_engine", take)
+    asked = dataclasses.replace(build, request=dataclasses.replace(build.request, memory_gb=asked_gb))
+    built(asked, fresh(), Heard(), lambda: None)
+    assert wanted[0].memory_limit_bytes == limit_bytes
+
+
+def test_judge_is_done_again_when_a_threshold_changes_and_the_build_is_not(build: Build) -> None:
+    write_converter(build.python, DOUBLE.replace("2.0", "2.0002"))  # 80 dB
+    folder = built(build, fresh(), Heard(), lambda: None)
+    for thresholds, status in (({}, "passed"), ({"simulator": 30.0}, "passed"), ({"simulator": 100.0}, "failed")):
+        contract = dataclasses.replace(build.source.contract, thresholds=thresholds)
+        steps = fresh()
+        judged = judge(_with_source(build, contract=contract), folder, steps, Heard())
+        assert {v.gate: v.status.value for v in judged.verdicts}["simulator"] == status
+        assert steps.reused == []
+    steps = fresh()
+    judge(build, folder, steps, Heard())
+    assert steps.reused == ["judge"]
+
+
+def test_restore_log_leaves_the_raw_log_of_the_same_build(tmp_path: Path) -> None:
+    log, lines = tmp_path / "raw.log", tmp_path / "lines.log"
+    lines.write_text("I one\x85two\nE three\n", encoding="utf-8")
+    raw = "\x1b[1;31mI one\x85two\x1b[0m\r\nE three\n".encode()
+    log.write_bytes(raw)
+    restore_log(log, lines)
+    assert log.read_bytes() == raw
+
+
+@pytest.mark.parametrize("there", [None, b"I another build\n"])
+def test_restore_log_puts_the_clean_lines_where_the_raw_ones_are_not(tmp_path: Path, there: bytes | None) -> None:
+    log, lines = tmp_path / "raw.log", tmp_path / "lines.log"
+    lines.write_text("I one\n", encoding="utf-8")
+    if there is not None:
+        log.write_bytes(there)
+    restore_log(log, lines)
+    assert log.read_bytes() == b"I one\n"

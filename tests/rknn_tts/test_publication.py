@@ -1,0 +1,152 @@
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from contracts.contract import HostHalf
+from contracts.errors import NotWritten
+from contracts.files import sha256_of, sha256_of_bytes
+from contracts.manifest import LogSummary, read_manifest
+from contracts.verdicts import Measurement, passed, unproven
+from rknn_tts.build_gates import Judged
+from rknn_tts.build_step import Build
+from rknn_tts.graph_at_hand import GraphInfo, NumericGates, twin_of
+from rknn_tts.outcome import Outcome
+from rknn_tts.publication import publish_engine
+from rknn_tts.steps import open_steps
+from tests.rknn_tts.sources import PROOF, build_of, doubling
+
+ENGINE = b"RKNN engine"
+GRAPH = GraphInfo(
+    17, 1, (passed("structure.operators"),), (Measurement(name="vendor", measured=0, unit="", reason=""),)
+)
+NUMBERS = NumericGates(PROOF, passed("range.activations"))
+JUDGED = Judged(
+    verdicts=(passed("simulator"),),
+    measurements=(Measurement(name="build.wall", measured=1.0, unit="s", reason=""),),
+    layers=None,
+    every_layer=(),
+    memory=None,
+    log=LogSummary(),
+)
+
+
+@pytest.fixture
+def build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Build:
+    monkeypatch.setenv("RKNN_TTS_CACHE", str(tmp_path / "cache"))
+    for name in ("work", "work/engines", "work/engines/rk3588", "work/build-logs", "result"):
+        (tmp_path / name).mkdir()
+    monkeypatch.chdir(tmp_path / "work")
+    (tmp_path / "result" / "engine.rknn").write_bytes(ENGINE)
+    return build_of(doubling(tmp_path), tmp_path / "converter")
+
+
+def published(build: Build, judged: Judged = JUDGED) -> Outcome:
+    steps = open_steps(False, lambda text: pytest.fail(text))
+    steps.reused.append("build")
+    return publish_engine(build, GRAPH, NUMBERS, judged, build.source.graph.parent / "result", steps)
+
+
+def files() -> set[str]:
+    return {path.as_posix() for path in Path().rglob("*") if path.is_file()}
+
+
+PLACES = {
+    "engines/rk3588/net.rknn",
+    "engines/rk3588/net.onnx",
+    "engines/rk3588/net.json",
+    "build-logs/net-rk3588.layers.json",
+}
+
+
+def test_publication_puts_engine_twin_layers_and_manifest_in_their_places(build: Build) -> None:
+    done = published(build)
+    assert files() == set(done.files) == PLACES
+    assert (done.files[0], done.files[-1]) == ("engines/rk3588/net.rknn", "engines/rk3588/net.json")
+    assert build.places.engine.read_bytes() == ENGINE
+    assert build.places.onnx.read_bytes() == twin_of(build.source, PROOF)
+    manifest = read_manifest(build.places.manifest)
+    assert manifest == done.manifest
+    assert (manifest.engine.sha256, manifest.engine.bytes) == (sha256_of_bytes(ENGINE), len(ENGINE))
+    assert (manifest.onnx.sha256, manifest.onnx.opset, manifest.onnx.nodes) == (sha256_of(build.places.onnx), 17, 1)
+    gates = ["fp32.whole", "range.activations", "structure.operators", "simulator"]
+    assert [verdict.gate for verdict in manifest.verdicts] == gates
+    assert [figure.name for figure in manifest.measurements] == ["vendor", "build.wall"]
+    assert (done.notes, done.reused, done.log) == (("a note",), ("build",), "build-logs/net-rk3588.log")
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_publication_adds_the_host_half_where_there_is_one(build: Build, tmp_path: Path, there: bool) -> None:
+    half = tmp_path / "half.onnx"
+    half.write_bytes(b"half")
+    contract = dataclasses.replace(build.source.contract, host=HostHalf("piper-host.onnx", sha256_of_bytes(b"half")))
+    source = dataclasses.replace(build.source, contract=contract, host=half if there else None)
+    done = published(dataclasses.replace(build, source=source))
+    assert done.manifest is not None
+    assert done.manifest.host == (contract.host if there else None)
+    assert Path("engines/rk3588/piper-host.onnx").exists() is there
+
+
+@pytest.mark.parametrize(
+    ("count", "says"), [(0, None), (1, "UNPROVEN: 1 verdict can"), (2, "UNPROVEN: 2 verdicts can")]
+)
+def test_publication_says_how_much_only_a_board_can_tell(build: Build, count: int, says: str | None) -> None:
+    judged = dataclasses.replace(JUDGED, verdicts=tuple(unproven(f"log.{i}", "") for i in range(count)))
+    notes = published(build, judged).notes[1:]
+    assert len(notes) == (0 if says is None else 1)
+    assert all(note.startswith(says or "") for note in notes)
+
+
+def test_publication_leaves_everything_as_it_was_when_a_place_cannot_be_written(build: Build) -> None:
+    build.places.engine.write_bytes(b"older engine")
+    build.places.manifest.write_bytes(b"older manifest")
+    build.places.failed.write_bytes(b"{}")
+    build.places.onnx.mkdir()
+    with pytest.raises(NotWritten, match=r"net\.onnx: cannot be written") as caught:
+        published(build)
+    assert caught.value.exit_code == 1
+    assert build.places.engine.read_bytes() == b"older engine"
+    assert build.places.manifest.read_bytes() == b"older manifest"
+    assert files() == {"engines/rk3588/net.rknn", "engines/rk3588/net.json", "build-logs/net-rk3588.failed.json"}
+
+
+def test_publication_removes_the_verdicts_of_an_earlier_failure(build: Build) -> None:
+    build.places.failed.write_bytes(b"{}")
+    published(build)
+    assert files() == PLACES
+
+
+BOARD = {"window_ms": 20.7}
+DEEP: Any = []
+for _ in range(700):
+    DEEP = [DEEP]
+
+
+@pytest.mark.parametrize(
+    ("engine_sha256", "board", "kept"),
+    [
+        (sha256_of_bytes(ENGINE), BOARD, BOARD),
+        ("00" * 32, BOARD, None),
+        (sha256_of_bytes(ENGINE), {"deep": DEEP}, None),
+    ],
+)
+def test_publication_keeps_the_boards_figures_of_the_same_engine(
+    build: Build, engine_sha256: str, board: dict[str, Any], kept: dict[str, Any] | None
+) -> None:
+    published(build)
+    data = json.loads(build.places.manifest.read_text(encoding="utf-8"))
+    data["engine"]["sha256"], data["board"] = engine_sha256, "HERE"
+    build.places.manifest.write_text(json.dumps(data).replace('"HERE"', json.dumps(board)))
+    done = published(build)
+    assert done.manifest is not None
+    assert done.manifest.board == kept
+
+
+@pytest.mark.parametrize("damaged", [b"", b"{", b"[]", b"[" * 100_000, b"\xff\xfe", b'{"schema": "rknn-tts/engine/1"}'])
+def test_publication_replaces_a_manifest_that_cannot_be_read(build: Build, damaged: bytes) -> None:
+    build.places.manifest.write_bytes(damaged)
+    assert read_manifest(build.places.manifest.with_name(Path(published(build).files[-1]).name)).board is None
