@@ -54,7 +54,7 @@ def read_config(voice: Path) -> VoiceConfig:
         return VoiceConfig()
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise UserInput(f"{path}: is not readable JSON ({error}); mend it, or move it away to go without.") from error
     if not isinstance(data, dict):
         raise UserInput(f"{path}: a JSON object is expected, not {type(data).__name__}.")

@@ -17,6 +17,7 @@ from converters.piper.utterances import (
     decoder_cut,
     encoder_utterances,
     noise_utterance,
+    open_host,
     open_speaker,
     padded,
     real_latent,
@@ -82,15 +83,15 @@ def open_decoder(checkpoint: Checkpoint, options: StageOptions, open_session: Op
     voice = open_voice(checkpoint.path, options.sample_rate)
     window = window_of(voice, options)
     cut, host = decoder_cut(voice), host_half(voice)
-    host_session = open_session(host)
-    real = real_latent(voice, host_session, window.frames)
+    host_opened = open_host(voice, open_session(host))
+    real = real_latent(host_opened, window.frames)
     shapes = {LATENT: (1, real.latent.shape[1], window.frames), MASK: (1, 1, window.frames)}
     masking = (mask_decoder(MASK),) if options.decoder_mask else ()
     least_db = REFERENCE_CONTEXT_DB if window.left == REFERENCE_CONTEXT_FRAMES else WINDOW_DB
     short_db = MASKED_SHORT_DB if options.decoder_mask else None
 
     def evidence() -> Evidence:
-        speaker = open_speaker(voice, host_session, open_session)
+        speaker = open_speaker(host_opened, open_session)
         return _evidence(speaker, open_session(cut), window, least_db, short_db)
 
     notes = [checkpoint.note] if checkpoint.note else []
@@ -203,8 +204,8 @@ def _cut_equality(decode: Session, spoken: Utterance) -> Equality:
 
 def _host_equality(speaker: Speaker, spoken: Spoken) -> Equality:
     """The host half, fed the noises that the whole voice drew, against the latent the voice made of them."""
-    feed = {**voice_feed(speaker.voice, spoken.ids, spoken.scales), **spoken.noises}
-    measured = speaker.host(feed)
+    host = speaker.host
+    measured = host.session({**voice_feed(host.voice, spoken.ids, spoken.scales), **spoken.noises})
     return Equality(
         gate="host.latent",
         reference={LATENT: spoken.utterance.latent, MASK: spoken.utterance.mask},

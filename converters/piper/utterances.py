@@ -7,6 +7,7 @@ voice does is a gate of its own (`fp32.cut`).
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 
 import numpy as np
@@ -45,6 +46,9 @@ SEARCH_STEPS = 12
 SEARCH_FACTOR = 4.0
 """The search goes from a quarter of the voice's own length scale to four times it: beyond, nobody speaks."""
 
+_LONGER_TRIES = 4
+"""Doublings of a sentence that turned out shorter than it was sized for; sizes are right to a few frames."""
+
 Scales = tuple[float, float, float]
 
 
@@ -81,48 +85,75 @@ def phoneme_ids(voice: Voice, text: str) -> list[int]:
     return [*ids, *table.get(EOS, ())]
 
 
-def run_host(voice: Voice, host: Session, ids: list[int], scales: Scales, noise: FloatArray | None = None) -> Latent:
+@dataclass(frozen=True)
+class Host:
+    """A voice's host half, opened, with what a run of it needs.
+
+    Attributes:
+        voice: the voice.
+        session: its host half.
+        noises: names of the noise inputs (`noise_inputs`).
+        sentence_frames: how many frames SENTENCE takes at the voice's own scales, durations without noise.
+    """
+
+    voice: Voice
+    session: Session
+    noises: tuple[str, ...]
+    sentence_frames: int
+
+
+def open_host(voice: Voice, session: Session) -> Host:
+    """The host half of `voice`, which `session` has opened.
+
+    Raises:
+        Refusal: what stands at the seam is no latent and mask.
+    """
+    host = Host(voice, session, tuple(noise_inputs(voice).values()), 0)
+    spoken = run_host(host, phoneme_ids(voice, SENTENCE), voice.config.scales)
+    check_seam(voice, spoken)
+    return dataclasses.replace(host, sentence_frames=spoken.frames)
+
+
+def run_host(host: Host, ids: list[int], scales: Scales, noise: FloatArray | None = None) -> Latent:
     """The host half on `ids`, durations without noise.
 
     Args:
-        voice: the voice.
-        host: its host half.
+        host: the host half.
         ids: phoneme ids.
         scales: noise scale, length scale, noise width.
         noise: the latent's noise [1, C, >= N]; zeros where None.
     """
     zeros = np.zeros((1, WIDEST_NOISE, len(ids)), np.float32)
-    quiet: dict[str, Array] = dict.fromkeys(noise_inputs(voice).values(), zeros)
+    quiet: dict[str, Array] = dict.fromkeys(host.noises, zeros)
     # One channel of zeros stands for all of the latent's: it broadcasts.
     quiet[NOISE_LATENT] = np.zeros((1, 1, NOISE_STEPS), np.float32) if noise is None else noise
-    got = host({**voice_feed(voice, ids, scales), **quiet})
+    got = host.session({**voice_feed(host.voice, ids, scales), **quiet})
     return Latent(np.asarray(got[LATENT], np.float32), np.asarray(got[MASK], np.float32))
 
 
-def sized_ids(voice: Voice, host: Session, frames: int) -> list[int]:
+def sized_ids(host: Host, frames: int) -> list[int]:
     """Phoneme ids that take about `frames` frames at the voice's own scales: SENTENCE, repeated or cut."""
-    once = run_host(voice, host, phoneme_ids(voice, SENTENCE), voice.config.scales)
-    check_seam(voice, once)
-    count = max(1, -(-len(SENTENCE) * frames // once.frames))
-    return phoneme_ids(voice, (SENTENCE * -(-count // len(SENTENCE)))[:count])
+    count = max(1, -(-len(SENTENCE) * frames // host.sentence_frames))
+    return phoneme_ids(host.voice, (SENTENCE * -(-count // len(SENTENCE)))[:count])
 
 
-def real_latent(voice: Voice, host: Session, frames: int) -> Latent:
+def real_latent(host: Host, frames: int) -> Latent:
     """A latent of the voice's own encoder, cut to `frames` frames, for the simulator and the passes.
 
     Raises:
-        Refusal: what stands at the seam is no latent and mask, or the voice speaks no longer.
+        Refusal: the voice speaks no longer.
     """
-    ids, scales = sized_ids(voice, host, frames), voice.config.scales
-    channels = run_host(voice, host, ids, scales).latent.shape[1]
+    ids, scales = sized_ids(host, frames + frames // 4 + 1), host.voice.config.scales
+    channels = run_host(host, ids, scales).latent.shape[1]
     noise = np.random.default_rng(SEED).standard_normal((1, channels, NOISE_STEPS)).astype(np.float32)
-    scales = scaled_to(voice, host, ids, frames)
-    real = run_host(voice, host, ids, scales, noise)
-    if real.frames < frames:
-        raise Refusal(
-            f"{voice.path}: no sentence of this voice fills a window: {len(ids)} ids take {real.frames} frames."
-        )
-    return Latent(real.latent[:, :, :frames], real.mask[:, :, :frames])
+    for _ in range(_LONGER_TRIES):
+        real = run_host(host, ids, scales, noise)
+        if real.frames >= frames:
+            return Latent(real.latent[:, :, :frames], real.mask[:, :, :frames])
+        ids = ids * 2
+    raise Refusal(
+        f"{host.voice.path}: no sentence of this voice fills a window: {len(ids)} ids take {real.frames} frames."
+    )
 
 
 def padded(real: Latent) -> Latent:
@@ -138,14 +169,12 @@ class Speaker:
     host half.
 
     Attributes:
-        voice: the voice.
         whole: the reference; nothing is changed but the seed of its random operators.
         host: the host half, which also tells how long a sentence gets, for a tenth of the time.
     """
 
-    voice: Voice
     whole: Session
-    host: Session
+    host: Host
 
 
 @dataclass(frozen=True)
@@ -158,15 +187,15 @@ class Spoken:
     noises: dict[str, Array]
 
 
-def open_speaker(voice: Voice, host: Session, open_session: OpenSession) -> Speaker:
-    """Open the whole `voice`."""
-    seam = voice.seam
+def open_speaker(host: Host, open_session: OpenSession) -> Speaker:
+    """Open the whole voice."""
+    voice, seam = host.voice, host.voice.seam
     names = (voice.inputs.ids, voice.inputs.lengths, voice.inputs.scales)
     outputs = {seam.output: AUDIO, seam.latent: LATENT, seam.mask: MASK, **noise_inputs(voice)}
     model = extract(voice.model, dict(zip(names, names, strict=True)), outputs)
     for position, node in enumerate(n for n in model.graph if n.op_type.startswith("Random")):
         node.attributes["seed"] = ir.AttrFloat32("seed", float(SEED + position))
-    return Speaker(voice, open_session(model), host)
+    return Speaker(open_session(model), host)
 
 
 def speak(speaker: Speaker, name: str, ids: list[int], scales: Scales) -> Spoken:
@@ -175,7 +204,7 @@ def speak(speaker: Speaker, name: str, ids: list[int], scales: Scales) -> Spoken
     Raises:
         Refusal: what stands at the seam is no latent and mask, or the samples are not hop times the frames.
     """
-    voice = speaker.voice
+    voice = speaker.host.voice
     got = {key: np.asarray(value, np.float32) for key, value in speaker.whole(voice_feed(voice, ids, scales)).items()}
     latent = Latent(got[LATENT], got[MASK])
     check_seam(voice, latent)
@@ -184,7 +213,7 @@ def speak(speaker: Speaker, name: str, ids: list[int], scales: Scales) -> Spoken
             f"{voice.path}: {latent.frames} frames gave {got[AUDIO].size} samples, though the strides behind the seam "
             f"make {voice.seam.hop} a frame."
         )
-    noises: dict[str, Array] = {key: got[key] for key in noise_inputs(voice).values()}
+    noises: dict[str, Array] = {key: got[key] for key in speaker.host.noises}
     return Spoken(ids, scales, Utterance(name, latent.latent, latent.mask, got[AUDIO].reshape(-1)), noises)
 
 
@@ -193,15 +222,14 @@ SHORT, ONE_WINDOW, SEVERAL_WINDOWS = "encoder_short", "encoder_one_window", "enc
 
 def encoder_utterances(speaker: Speaker, window: int) -> dict[str, Spoken]:
     """Latents of the voice's own encoder: shorter than a window, one window, several (with its own durations)."""
-    voice, host = speaker.voice, speaker.host
-    wanted = {SHORT: max(1, window * 2 // 3), ONE_WINDOW: window}
-    made = {}
-    for name, frames in wanted.items():
-        ids = sized_ids(voice, host, frames)
-        made[name] = speak(speaker, name, ids, scaled_to(voice, host, ids, frames))
-    several = sized_ids(voice, host, 2 * window + window // 4)
-    made[SEVERAL_WINDOWS] = speak(speaker, SEVERAL_WINDOWS, several, voice.config.scales)
-    return made
+    host, scales = speaker.host, speaker.host.voice.config.scales
+    short, one = sized_ids(host, max(1, window * 2 // 3)), sized_ids(host, window)
+    several = sized_ids(host, 2 * window + window // 4)
+    return {
+        SHORT: speak(speaker, SHORT, short, (scales[0], scales[1], 0.0)),
+        ONE_WINDOW: speak(speaker, ONE_WINDOW, one, scaled_to(host, one, window)),
+        SEVERAL_WINDOWS: speak(speaker, SEVERAL_WINDOWS, several, scales),
+    }
 
 
 def unreached_lengths(spoken: dict[str, Spoken], window: int) -> dict[str, str]:
@@ -249,16 +277,16 @@ def decoder_cut(voice: Voice) -> ir.Model:
     return cut
 
 
-def scaled_to(voice: Voice, host: Session, ids: list[int], frames: int) -> Scales:
+def scaled_to(host: Host, ids: list[int], frames: int) -> Scales:
     """The scales at which `ids` take `frames` frames, or as few more as can be; durations without noise.
 
     Durations are rounded up a phoneme, so the length grows with the length scale, in steps: from a guess in proportion,
     the scale is narrowed down between one that is too short and one that is long enough.
     """
-    noise, guess = voice.config.scales[:2]
+    noise, guess = host.voice.config.scales[:2]
     low, high = guess / SEARCH_FACTOR, guess * SEARCH_FACTOR
     for _ in range(SEARCH_STEPS):
-        got = run_host(voice, host, ids, (noise, guess, 0.0)).frames
+        got = run_host(host, ids, (noise, guess, 0.0)).frames
         if got == frames:
             return (noise, guess, 0.0)
         low, high = (guess, high) if got < frames else (low, guess)

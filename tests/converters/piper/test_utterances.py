@@ -16,6 +16,7 @@ from converters.piper.utterances import (
     decoder_cut,
     encoder_utterances,
     noise_utterance,
+    open_host,
     open_speaker,
     padded,
     phoneme_ids,
@@ -102,7 +103,7 @@ def test_decoder_cut_decodes_as_flow_and_decoder_alone(tmp_path: Path) -> None:
 def test_run_host_without_noise_is_the_voice_with_its_scales_at_zero(tmp_path: Path, recipe: Recipe) -> None:
     voice = opened(tmp_path, recipe)
     ids = phoneme_ids(voice, SENTENCE[:9])
-    found = run_host(voice, open_session(host_half(voice)), ids, (0.667, 1.0, 0.8))
+    found = run_host(open_host(voice, open_session(host_half(voice))), ids, (0.667, 1.0, 0.8))
     if recipe.encoder_noise:
         wanted = whole_voice(Recipe(), ids, (0.0, 1.0, 0.0))
     else:
@@ -114,7 +115,7 @@ def test_run_host_without_noise_is_the_voice_with_its_scales_at_zero(tmp_path: P
 @pytest.mark.parametrize("frames", [1, 109, 700])
 def test_real_latent_is_lively_and_of_so_many_frames(tmp_path: Path, frames: int) -> None:
     voice = opened(tmp_path)
-    found = real_latent(voice, open_session(host_half(voice)), frames)
+    found = real_latent(open_host(voice, open_session(host_half(voice))), frames)
     assert found.latent.shape == (1, 8, frames)
     assert found.latent.std() > 0.1
     assert (found.mask == 1).all()
@@ -123,9 +124,9 @@ def test_real_latent_is_lively_and_of_so_many_frames(tmp_path: Path, frames: int
 @pytest.mark.parametrize("frames", [60, 93, 109, 150])
 def test_scaled_to_takes_so_many_frames_or_a_few_more(tmp_path: Path, frames: int) -> None:
     voice = opened(tmp_path)
-    host = open_session(host_half(voice))
+    host = open_host(voice, open_session(host_half(voice)))
     ids = phoneme_ids(voice, SENTENCE[:9])
-    got = run_host(voice, host, ids, scaled_to(voice, host, ids, frames)).frames
+    got = run_host(host, ids, scaled_to(host, ids, frames)).frames
     assert frames <= got <= frames + len(ids)
 
 
@@ -139,8 +140,8 @@ def test_padded_replaces_the_last_third(frames: int, kept: int) -> None:
 @pytest.mark.parametrize("frames", [30, 109, 512, 1500])
 def test_sized_ids_take_about_so_many_frames(tmp_path: Path, frames: int) -> None:
     voice = opened(tmp_path)
-    host = open_session(host_half(voice))
-    got = run_host(voice, host, sized_ids(voice, host, frames), voice.config.scales).frames
+    host = open_host(voice, open_session(host_half(voice)))
+    got = run_host(host, sized_ids(host, frames), voice.config.scales).frames
     assert 0.6 * frames - 10 <= got <= 1.6 * frames + 10
 
 
@@ -148,7 +149,7 @@ def test_sized_ids_take_about_so_many_frames(tmp_path: Path, frames: int) -> Non
 def test_encoder_utterances_are_shorter_than_a_window_one_and_several(tmp_path: Path, window: int) -> None:
     recipe = Recipe()
     voice = opened(tmp_path, recipe)
-    speaker = open_speaker(voice, open_session(host_half(voice)), open_session)
+    speaker = open_speaker(open_host(voice, open_session(host_half(voice))), open_session)
     spoken = encoder_utterances(speaker, window)
     short, one, several = (item.utterance for item in spoken.values())
     assert short.latent.shape[-1] < window <= one.latent.shape[-1] < window + 20
@@ -162,7 +163,7 @@ def test_encoder_utterances_are_shorter_than_a_window_one_and_several(tmp_path: 
 
 def test_speak_reads_the_noises_the_voice_drew(tmp_path: Path) -> None:
     voice = opened(tmp_path)
-    speaker = open_speaker(voice, open_session(host_half(voice)), open_session)
+    speaker = open_speaker(open_host(voice, open_session(host_half(voice))), open_session)
     spoken = encoder_utterances(speaker, 64)["encoder_one_window"]
     frames = spoken.utterance.latent.shape[-1]
     assert {name: noise.shape for name, noise in spoken.noises.items()} == {
