@@ -59,6 +59,9 @@ def finished_contract(export: StageExport, graph: ir.Model) -> Contract:
 
 def prove(export: StageExport, rewritten: Sequence[Rewritten], open_session: OpenSession) -> Proof:
     """Every fp32 gate on the finished graph; `rewritten` is what the stage's passes returned."""
+    refused = refusals(export.passes, rewritten)
+    if refused:  # the graph is not what the stage asked for, and may not even take its feeds
+        return Proof((), tuple(refused), ())
     sessions = [open_session(model) for model in (export.model, *(result.model for result in rewritten))]
     records, verdicts = judge_passes(export.passes, rewritten, sessions, export.feeds, export.padded_feeds)
     evidence = export.evidence()
@@ -71,6 +74,18 @@ def prove(export: StageExport, rewritten: Sequence[Rewritten], open_session: Ope
         verdicts.append(compare(item.gate, item.reference, item.measured, item.minimum_db, item.detail))
     walked, measurements = _walk(export.contract.window, evidence.decode, sessions[-1])
     return Proof(tuple(records), (*verdicts, *walked), tuple(measurements))
+
+
+def refusals(passes: Sequence[Pass], rewritten: Sequence[Rewritten]) -> list[Verdict]:
+    """A failed verdict for every place that a pass refused although the stage asked for it."""
+    return [
+        failure(
+            f"pass.{bound.name}",
+            f"refused at {refused.node}: {refused.precondition}: {refused.limit} is needed, {refused.got}",
+        )
+        for bound, result in zip(passes, rewritten, strict=True)
+        for refused in result.refused
+    ]
 
 
 def judge_passes(
@@ -90,8 +105,7 @@ def judge_passes(
         padded_feeds: real inputs with padding; a pass that changes them by design is not compared on them.
 
     Returns:
-        What each pass did, and a verdict for each (`pass.NAME`); a place that a pass refused although the stage asked
-        for it fails.
+        What each pass did, and a verdict for each (`pass.NAME`).
     """
     outputs = [[session(feed) for feed in (*feeds, *padded_feeds)] for session in sessions]
     records, verdicts = [], []
@@ -100,9 +114,6 @@ def judge_passes(
         compared = len(feeds) if bound.declaration.changes_padding else len(before)
         comparison = worst(compare_outputs(b, a) for b, a in zip(before[:compared], after[:compared], strict=True))
         minimum_db = exactness.minimum_db if isinstance(exactness, Bounded) else EXACT_PARITY_DB
-        for refused in result.refused:
-            reason = f"{refused.node}: {refused.precondition}: {refused.limit} is needed, {refused.got}"
-            verdicts.append(failure(gate, f"refused at {reason}"))
         verdicts.append(verdict_of(gate, comparison, minimum_db, f"{result.hits} hits, after against before"))
         records.append(PassRecord(bound.name, result.hits, isinstance(exactness, Exact), comparison.snr_db))
     return records, verdicts

@@ -70,7 +70,7 @@ VOICE = PackagedCheckpoint(
         )
     },
     sha256="58afce0321b8d9c46d7cdf9c16500cc55a793b4220212dba6b70fb788b3baf06",
-    licence="CC0",
+    licence="its model card: CC0",
 )
 
 

@@ -13,7 +13,7 @@ from contracts.contract import Source, TensorSpec
 from contracts.verdicts import Status, Verdict
 from converters.piper.decoder import open_decoder
 from converters.stages import Checkpoint, Equality, Evidence, StageExport, StageOptions
-from rknn_tts.export_step import Proof, finished_contract, judge_passes, prove, rewrite
+from rknn_tts.export_step import Proof, finished_contract, judge_passes, prove, refusals, rewrite
 from surgery.declaration import Bounded, Declaration, Exact, Pass, Refused, Rewritten
 from tests.gates.small_graphs import row, scale_proto
 from tests.onnx_runs import open_session
@@ -70,10 +70,11 @@ def test_pass_that_lies_fails_alone_when_those_around_it_are_honest() -> None:
 
 
 def test_pass_that_refused_a_place_fails_and_says_where() -> None:
-    refused = Refused("conv_7", "stride", "at most 7", "15")
-    verdicts = judged(claiming("rewrite_x", model(), Exact(""), refused))
-    failed = [verdict for verdict in verdicts if verdict.status is Status.FAILED]
-    assert [verdict.detail for verdict in failed] == ["refused at conv_7: stride: at most 7 is needed, 15"]
+    passes = [claiming("rewrite_x", model(), Exact(""), Refused("conv_7", "stride", "at most 7", "15"))]
+    found = refusals(passes, rewrite(model(), passes))
+    assert [(v.gate, v.status, v.detail) for v in found] == [
+        ("pass.rewrite_x", Status.FAILED, "refused at conv_7: stride: at most 7 is needed, 15")
+    ]
 
 
 def test_pass_is_not_proven_when_there_is_nothing_to_feed_it() -> None:
@@ -220,3 +221,14 @@ def test_prove_fails_when_a_gate_stays_without_material(export: StageExport) -> 
     proof = proof_of(_changed(export, unreached={"fp32.encoder_short.short": "no such utterance"}))
     failed = [v for v in proof.verdicts if v.status is Status.FAILED]
     assert [(v.gate, v.detail) for v in failed] == [("fp32.encoder_short.short", "no such utterance")]
+
+
+def test_prove_runs_nothing_when_a_pass_refused(export: StageExport) -> None:
+    done = rewrite(export.model, export.passes)
+    done[0] = dataclasses.replace(done[0], refused=(Refused("z", "the input is named", "once", "is not"),))
+
+    def no_session(_: ir.Model) -> Any:
+        raise AssertionError("a graph was opened")
+
+    proof = prove(export, done, no_session)
+    assert [(v.gate, v.status) for v in proof.verdicts] == [("pass.normalise_static_inputs", Status.FAILED)]
