@@ -114,7 +114,8 @@ def judge_passes(
         compared = len(feeds) if bound.declaration.changes_padding else len(before)
         comparison = worst(compare_outputs(b, a) for b, a in zip(before[:compared], after[:compared], strict=True))
         minimum_db = exactness.minimum_db if isinstance(exactness, Bounded) else EXACT_PARITY_DB
-        verdicts.append(verdict_of(gate, comparison, minimum_db, f"{result.hits} hits, after against before"))
+        hits = f"{result.hits} hit{'s' * (result.hits != 1)}"
+        verdicts.append(verdict_of(gate, comparison, minimum_db, f"{hits}, after against before"))
         records.append(PassRecord(bound.name, result.hits, isinstance(exactness, Exact), comparison.snr_db))
     return records, verdicts
 
