@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import stat
-import sys
 import textwrap
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from engine.environment import converter_python as find_converter_python
+from tests.programs import write_program
 
 
 @pytest.fixture(scope="session")
@@ -36,11 +35,7 @@ def fake_converter(tmp_path: Path) -> Callable[[str], Path]:
     """
 
     def make(lines: str) -> Path:
-        path = tmp_path / "converter"
-        body = textwrap.dedent(lines)
-        path.write_text(f"#!{sys.executable} -IS\n{_PRELUDE}\n{body}\n", encoding="utf-8")
-        path.chmod(path.stat().st_mode | stat.S_IXUSR)
-        return path
+        return write_program(tmp_path / "converter", f"{_PRELUDE}\n{textwrap.dedent(lines)}", "-IS")
 
     return make
 

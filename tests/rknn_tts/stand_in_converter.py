@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 import textwrap
 from pathlib import Path
 
 from tests.logs.build_logs import END, START
 from tests.logs.layer_tables import RK3588
+from tests.programs import write_program
 
 GOOD_LOG = START + RK3588 + END
 
@@ -27,6 +27,8 @@ for number in range(2000):
 _PRELUDE = """
 import json, sys, time
 from pathlib import Path
+
+from tests.programs import write_program
 if "-c" in sys.argv:  # asked what it is, not to build
     raise SystemExit(print("a stand-in"))
 folder = Path.cwd()
@@ -41,6 +43,4 @@ def simulate(factor):
 
 def write_converter(path: Path, lines: str) -> Path:
     """Write a converter to `path` that runs the Python `lines`; `simulate(factor)` ends a good build there."""
-    path.write_text(f"#!{sys.executable}\n{_PRELUDE}\n{textwrap.dedent(lines)}\n", encoding="utf-8")
-    path.chmod(0o755)
-    return path
+    return write_program(path, f"{_PRELUDE}\n{textwrap.dedent(lines)}")
