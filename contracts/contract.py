@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from contracts.errors import UserInput
-from contracts.serial import from_json, to_json
+from contracts.serial import TooDeep, from_json, parse_json, to_json
 from contracts.verdicts import Measurement, Verdict
 
 METADATA_KEY = "rknn-tts/contract/1"
@@ -178,11 +178,11 @@ def contract_from_metadata(metadata: Mapping[str, str]) -> Contract | None:
     if text is None:
         return None
     try:
-        return from_json(Contract, json.loads(text), "contract")
+        return from_json(Contract, parse_json(text), "contract")
     except json.JSONDecodeError as error:
         raise ValueError(f"the metadata entry {METADATA_KEY} is not JSON: {error}") from error
-    except RecursionError as error:
-        raise ValueError(f"the metadata entry {METADATA_KEY} is nested too deep") from error
+    except TooDeep as error:
+        raise ValueError(f"the metadata entry {METADATA_KEY} is nested too deep ({error})") from error
 
 
 def contract_fault(contract: Contract) -> str | None:

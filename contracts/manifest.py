@@ -11,7 +11,7 @@ from pathlib import Path
 
 from contracts.contract import Cache, HostHalf, PassRecord, Source, TensorSpec, Window
 from contracts.errors import UserInput
-from contracts.serial import Json, from_json, to_json
+from contracts.serial import Json, TooDeep, from_json, parse_json, to_json
 from contracts.verdicts import Measurement, Verdict
 
 ENGINE_SCHEMA = "rknn-tts/engine/1"
@@ -145,14 +145,13 @@ def read_manifest(path: Path) -> Manifest:
         UserInput: the file cannot be read, or is no engine manifest of this schema.
     """
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-        to_json(data)  # `board` is JSON of any shape: what is read can be written too
+        data = parse_json(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise UserInput(f"{path}: cannot be read ({error.strerror}).") from error
+    except TooDeep as error:
+        raise UserInput(f"{path}: is nested too deep to be a manifest ({error}).") from error
     except ValueError as error:
         raise UserInput(f"{path}: is not JSON ({error}).") from error
-    except RecursionError as error:
-        raise UserInput(f"{path}: is nested too deep to be a manifest.") from error
     schema = data.get("schema") if isinstance(data, dict) else None
     if schema != ENGINE_SCHEMA:
         raise UserInput(f"{path}: is no engine manifest: its schema is {schema!r}, expected {ENGINE_SCHEMA!r}.")

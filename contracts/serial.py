@@ -8,6 +8,7 @@ mistyped one is an error that names it.
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
 import types
 import typing
@@ -19,7 +20,34 @@ Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
 
 T = TypeVar("T")
 
+DEEPEST = 100
+"""Levels of lists and objects that are read: the deepest file of ours, a manifest, has seven."""
+
+
+class TooDeep(ValueError):
+    """JSON data is nested deeper than any file of ours."""
+
+
 _NON_FINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
+
+
+def parse_json(text: str) -> object:
+    """The data in `text`, at most `DEEPEST` levels of lists and objects.
+
+    Raises:
+        TooDeep: there are more levels. How many Python itself can read differs between its versions.
+        ValueError: the text is not JSON.
+    """
+    try:
+        data = json.loads(text)
+    except RecursionError as error:
+        raise TooDeep(f"more than {DEEPEST} levels") from error
+    level = [data]
+    for _ in range(DEEPEST):
+        level = [item for value in level for item in _items(value)]
+        if not level:
+            return data
+    raise TooDeep(f"more than {DEEPEST} levels")
 
 
 def to_json(value: object) -> Json:
@@ -110,6 +138,12 @@ def _is_json(kind: Any) -> bool:
     """Whether `kind` is `Json`, whose recursive alias `get_type_hints` unfolds by one step on Python 3.11 and newer."""
     kinds = {typing.get_origin(item) or item for item in typing.get_args(kind)}
     return kinds == {types.NoneType, bool, int, float, str, list, dict}
+
+
+def _items(value: object) -> list[object]:
+    if isinstance(value, dict):
+        return list(value.values())
+    return value if isinstance(value, list) else []
 
 
 def _name(kind: Any) -> str:

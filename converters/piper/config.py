@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from contracts.errors import UserInput
+from contracts.serial import parse_json
 
 PAD, BOS, EOS = "_", "^", "$"
 """Symbols of Piper's phoneme map that frame a sentence and separate its phonemes."""
@@ -53,8 +53,8 @@ def read_config(voice: Path) -> VoiceConfig:
     if not path.is_file():
         return VoiceConfig()
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
+        data = parse_json(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
         raise UserInput(f"{path}: is not readable JSON ({error}); mend it, or move it away to go without.") from error
     if not isinstance(data, dict):
         raise UserInput(f"{path}: a JSON object is expected, not {type(data).__name__}.")

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contracts.serial import Json, from_json, to_json
+from contracts.serial import Json, TooDeep, from_json, parse_json, to_json
 
 
 class Colour(str, Enum):
@@ -127,3 +127,12 @@ def test_from_json_chooses_the_kind_that_fits_when_there_is_a_union(figure: floa
 def test_to_json_raises_when_a_value_has_no_json_form(value: object) -> None:
     with pytest.raises(TypeError, match="has no JSON form"):
         to_json([value])
+
+
+@pytest.mark.parametrize("opening", ["[", '{"a":'])
+def test_parse_json_reads_a_hundred_levels_and_no_more(opening: str) -> None:
+    closing = {"[": "]", '{"a":': "}"}[opening]
+    assert parse_json(opening * 99 + "1" + closing * 99) is not None
+    for levels in (101, 700, 200_000):
+        with pytest.raises(TooDeep, match="more than 100 levels"):
+            parse_json(opening * levels + "1" + closing * levels)
