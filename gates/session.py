@@ -65,13 +65,13 @@ class Session:
         outputs: names of the outputs, in order.
     """
 
-    def __init__(self, model: Model) -> None:
-        """Load `model`.
+    def __init__(self, model: Model, name: str | None = None) -> None:
+        """Load `model`; `name` is what messages call it, by default its path or "the graph".
 
         Raises:
             Refusal: onnxruntime cannot load the graph, or its external weights cannot be read.
         """
-        self._name = str(model) if isinstance(model, Path) else "the graph"
+        self._name = name or (str(model) if isinstance(model, Path) else "the graph")
         try:
             self._session = _load(model, _options())
         except _LOAD_ERRORS as error:

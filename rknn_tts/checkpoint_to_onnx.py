@@ -60,7 +60,13 @@ class Conversion:
     def opened(self) -> StageExport:
         """The checkpoint, opened at the stage's seam."""
         self.say.step(f"opening {self.checkpoint.path.name}")
-        return self.stage.open(self.checkpoint, self.options, _open_session)
+        return self.stage.open(self.checkpoint, self.options, self.open_session)
+
+    def open_session(self, model: ir.Model) -> Session:
+        """A part of the checkpoint in onnxruntime; what fails there is told of the checkpoint's file."""
+        from gates.session import Session as OrtSession
+
+        return OrtSession(model, name=str(self.checkpoint.path)).run
 
     @cached_property
     def rewritten(self) -> Sequence[Rewritten]:
@@ -139,19 +145,13 @@ def prove_export(conversion: Conversion, exported: Exported, steps: Steps) -> Pr
                 f"{name}, or what belongs to it, changed meanwhile? Run the command again with --force."
             )
         conversion.say.step("comparing with the full-length decode")
-        return prove(opened, rewritten, _open_session)
+        return prove(opened, rewritten, conversion.open_session)
 
     return steps.value("prove", Proof, {**conversion.parts, "graph": graph}, work)
 
 
 def _serialised(model: ir.Model) -> bytes:
     return bytes(ir.to_proto(model).SerializeToString(deterministic=True))
-
-
-def _open_session(model: ir.Model) -> Session:
-    from gates.session import Session as OrtSession
-
-    return OrtSession(model).run
 
 
 def _stage(request: Request) -> Stage:

@@ -5,10 +5,11 @@ import os
 from pathlib import Path
 from typing import Any
 
+import onnx
 import pytest
 
 from contracts.contract import Source
-from contracts.errors import GateFailure, UserInput
+from contracts.errors import GateFailure, Refusal, UserInput
 from contracts.files import sha256_of
 from converters.piper.decoder import open_decoder
 from converters.stages import Stage, StageOptions
@@ -155,3 +156,14 @@ def test_export_states_the_digest_of_its_host_half(tmp_path: Path, steps: Steps)
     assert host is not None
     assert host.file == "piper-host.onnx"
     assert host.sha256 == sha256_of(exported.folder / "host.onnx")
+
+
+def test_conversion_names_the_checkpoint_when_onnxruntime_cannot_load_it(tmp_path: Path, steps: Steps) -> None:
+    path = write_voice(tmp_path / "odd.onnx")
+    model = onnx.load(path)
+    # An operator that nobody has, in the encoder half: the seam is found all the same.
+    next(node for node in model.graph.node if node.op_type == "Ceil").domain = "com.example"
+    model.opset_import.append(onnx.helper.make_opsetid("com.example", 1))
+    onnx.save(model, path)
+    with pytest.raises(Refusal, match=r"odd\.onnx: onnxruntime cannot load it"):
+        export_graph(conversion(path, family="piper"), steps)
