@@ -102,8 +102,9 @@ def failure_sentence(
     if result.signal is not None:
         return _signal_sentence(result, limits, where, tail)
     if result.exit_code == EXIT_ENVIRONMENT:
+        reason = (report.error or "it said nothing").rstrip(".")
         return (
-            f"The converter environment of {python} is broken: {report.error}. `rknn-tts doctor` shows what it holds; "
+            f"The converter environment of {python} is broken: {reason}. `rknn-tts doctor` shows what it holds; "
             f"remove its folder to have it made again."
         )
     if result.exit_code == EXIT_STEP_FAILED:

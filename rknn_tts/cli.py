@@ -150,7 +150,7 @@ def _from_make(command: Annotated[str, typer.Argument(metavar="COMMAND")]) -> in
     except UserInput as error:
         wants_json = os.environ.get("JSON", "") not in ("", "0")
         return _fail(Request(command=command, json=wants_json), error)
-    return _perform(request, lambda option: f"{option.variable}=...")
+    return _perform(request, lambda option: option.variable)
 
 
 def _perform(request: Request, spelling: Callable[[Option], str]) -> int:

@@ -27,7 +27,7 @@ def perform(request: Request, say: Say, spelling: Callable[[Option], str]) -> Re
     Args:
         request: what is asked.
         say: gets the progress.
-        spelling: how the user writes an option (`--target`, or `TARGET=...` under make).
+        spelling: how the user writes an option (`--target`, or `TARGET` under make).
     """
     subject = "rknn-tts"
     try:

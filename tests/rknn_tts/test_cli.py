@@ -215,8 +215,8 @@ def test_make_and_command_line_ask_for_the_same(
 @pytest.mark.parametrize(
     ("variables", "given", "sentence"),
     [
-        ({"FAMILY": "piper"}, "FAMILY=", "engine needs TARGET=..."),
-        ({}, "", "engine needs FAMILY=..."),
+        ({"FAMILY": "piper"}, "FAMILY=", "engine needs TARGET. "),
+        ({}, "", "engine needs FAMILY. "),
         ({"TARGT": "rk3588"}, "TARGT=", "There is no variable TARGT. Did you mean TARGET?"),
     ],
 )
