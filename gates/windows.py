@@ -1,15 +1,12 @@
 """Numeric gates over windows: a fixed graph, walked by the runtime's own walk, against a full-length decode.
 
 The reference is the unpatched original on the whole utterance, run elsewhere. An utterance of at least one window is
-judged whole and by its worst interior window, because one bad window drowns in a long utterance. A window of
-near-silence is judged at the level at which fp32 can still meet the threshold (`quiet_floor`). An utterance shorter
-than a window has padding where the full decode has the end of the tensor, and is only judged where the graph masks its
-decoder.
+judged whole and by its worst interior window, because one bad window drowns in a long utterance. A shorter one has
+padding where the full decode has the end of the tensor, and is only judged where the graph masks its decoder.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -25,9 +22,6 @@ from contracts.verdicts import Measurement, Verdict, failure
 from gates.snr import Comparison, compare_arrays, verdict_of, worst
 
 Samples = NDArray[Any]
-
-FP32_DB = 144.5
-"""The range of one rounding in fp32: 24 bits of 20 log10(2) dB."""
 
 SHORT_REASON = (
     "not a gate: an utterance shorter than its window ends in padding, whose own conv output stands where a full "
@@ -93,9 +87,8 @@ def window_gates(
         return _short(f"{gate}.short", whole, frames, window, thresholds.short_db)
     if whole.problem:
         return WindowReport((verdict_of(f"{gate}.whole", whole, thresholds.whole_db, _whole_text(steps)),))
-    floor = quiet_floor(reference, thresholds.interior_db)
     interior = [
-        _compare_window(_emitted(reference, step, window.hop), part, step, floor)
+        compare_arrays(_emitted(reference, step, window.hop), part, f"frames {step.emit_start} to {step.emit_stop - 1}")
         for step, part in walked
         if step.emit_start > 0 and step.emit_stop < frames
     ]
@@ -104,28 +97,6 @@ def window_gates(
         text = f"the worst of {len(interior)} interior windows"
         verdicts.append(verdict_of(f"{gate}.worst_interior", worst(interior), thresholds.interior_db, text))
     return WindowReport(tuple(verdicts))
-
-
-def quiet_floor(reference: Samples, threshold_db: float) -> float:
-    """The least mean power a window counts with: the utterance's, lowered by what fp32 has beyond the threshold.
-
-    Rounding leaves an error some 144 dB below the utterance's level (24 bits of 6.02 dB), in a pause as well, where the
-    decoder's inner values are no smaller. So a threshold of 95 dB can only be met, or missed for a reason, by windows
-    less than 49 dB below the utterance; a quieter one is measured as if it had that level.
-    """
-    power = float(np.mean(np.square(reference.astype(np.float64))))
-    return power * 10 ** (min(threshold_db - FP32_DB, 0.0) / 10)
-
-
-def _compare_window(reference: Samples, measured: Samples, step: WindowStep, floor: float) -> Comparison:
-    where = f"frames {step.emit_start} to {step.emit_stop - 1}"
-    loudness = float(np.mean(np.square(reference.astype(np.float64))))
-    comparable = reference.shape == measured.shape and np.isfinite(measured).all()
-    if not comparable or not 0 <= loudness < floor:
-        return compare_arrays(reference, measured, where)
-    error = float(np.mean(np.square(measured.astype(np.float64) - reference)))
-    ratio_db = math.inf if error == 0 else 10 * math.log10(floor / error)
-    return Comparison(ratio_db, f"{where}, a pause")
 
 
 def _short(gate: str, whole: Comparison, frames: int, window: Window, threshold_db: float | None) -> WindowReport:
