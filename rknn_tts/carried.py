@@ -40,9 +40,9 @@ _DAMAGES = (ValueError, OSError, EOFError, KeyError, MemoryError, RuntimeError, 
 
 def carry(graph: bytes, contract: Contract, feeds: Sequence[Feed]) -> bytes:
     """The serialised ONNX `graph` with `contract` and `feeds` inside, and a seal over all three."""
-    model = onnx.load_model_from_string(without_carried(graph))
+    bare = without_carried(graph)
+    model = onnx.load_model_from_string(bare)
     texts = {**contract_to_metadata(contract), FEEDS_KEY: _pack(feeds)}
-    bare = bytes(model.SerializeToString(deterministic=True))
     for key, text in {**texts, SEAL_KEY: _seal(bare, texts)}.items():
         model.metadata_props.add(key=key, value=text)
     return bytes(model.SerializeToString(deterministic=True))
