@@ -15,6 +15,7 @@ import numpy as np
 import onnx_ir as ir
 
 from contracts.contract import Contract, PassRecord, TensorSpec, Window
+from contracts.errors import ToolFailure
 from contracts.verdicts import Measurement, Verdict, failure
 from converters.stages import FloatArray, OpenSession, Session, StageExport, WindowedDecode
 from gates.snr import compare, compare_outputs, verdict_of, worst
@@ -64,7 +65,10 @@ def prove(export: StageExport, rewritten: Sequence[Rewritten], open_session: Ope
         return Proof((), tuple(refused), ())
     sessions = [open_session(model) for model in (export.model, *(result.model for result in rewritten))]
     records, verdicts = judge_passes(export.passes, rewritten, sessions, export.feeds, export.padded_feeds)
-    evidence = export.evidence()
+    try:
+        evidence = export.evidence()
+    except ToolFailure as error:  # the comparisons are owed, so that they could not be made is a failure of theirs
+        return Proof(tuple(records), (*verdicts, failure("fp32.windows", f"it could not run: {error}", unit="dB")), ())
     if not evidence.equalities:
         verdicts.append(
             failure("fp32.cut", "nothing compares the cut with the original, so it is not proven", unit="dB")

@@ -10,6 +10,7 @@ import onnx_ir as ir
 import pytest
 
 from contracts.contract import Source, TensorSpec
+from contracts.errors import ToolFailure
 from contracts.verdicts import Status, Verdict
 from converters.piper.decoder import open_decoder
 from converters.stages import Checkpoint, Equality, Evidence, StageExport, StageOptions
@@ -232,3 +233,14 @@ def test_prove_runs_nothing_when_a_pass_refused(export: StageExport) -> None:
 
     proof = prove(export, done, no_session)
     assert [(v.gate, v.status) for v in proof.verdicts] == [("pass.normalise_static_inputs", Status.FAILED)]
+
+
+def test_prove_fails_with_the_passes_verdicts_when_the_original_does_not_run(export: StageExport) -> None:
+    def evidence() -> Evidence:
+        raise ToolFailure("voice.onnx: onnxruntime failed: no memory.")
+
+    proof = proof_of(dataclasses.replace(export, evidence=evidence))
+    assert [(v.gate, v.detail) for v in proof.verdicts if v.status is Status.FAILED] == [
+        ("fp32.windows", "it could not run: voice.onnx: onnxruntime failed: no memory.")
+    ]
+    assert len(proof.passes) == len(export.passes)
