@@ -87,6 +87,22 @@ class Window:
 
 
 @dataclass(frozen=True)
+class Noise:
+    """An input that is drawn anew for every run, and how.
+
+    Attributes:
+        input: its name.
+        distribution: "normal" (of mean `a` and standard deviation `b`) or "uniform" (from `a`, included, to `b`).
+        a, b: its parameters.
+    """
+
+    input: str
+    distribution: str
+    a: float
+    b: float
+
+
+@dataclass(frozen=True)
 class CacheSlice:
     """One tensor of a flat state cache: its name, offset in elements and shape."""
 
@@ -147,6 +163,8 @@ class Contract:
         verdicts: what the export proved.
         measurements: what the export measured.
         host: the host half, where there is one.
+        noise: the inputs that are noise.
+        skipped: names of passes that the user left out.
     """
 
     family: str | None
@@ -161,6 +179,8 @@ class Contract:
     verdicts: tuple[Verdict, ...] = ()
     measurements: tuple[Measurement, ...] = ()
     host: HostHalf | None = None
+    noise: tuple[Noise, ...] = ()
+    skipped: tuple[str, ...] = ()
 
 
 def contract_to_metadata(contract: Contract) -> dict[str, str]:

@@ -7,10 +7,11 @@ approximation with a stated bound. It takes a model and returns another; the one
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import onnx_ir as ir
 
+from contracts.contract import Noise
 from surgery.matching import Matched
 
 EXACT_PARITY_DB = 120.0
@@ -77,12 +78,60 @@ class Refused:
 
 
 @dataclass(frozen=True)
+class AddedInput:
+    """An input that the graph did not have: a tensor that it drew itself before.
+
+    Attributes:
+        name: of the new input.
+        drawn_as: name of the tensor in the main graph before the pass, of the same shape and dtype.
+        noise: how a runtime draws it.
+    """
+
+    name: str
+    drawn_as: str
+    noise: Noise
+
+
+@dataclass(frozen=True)
+class Recast:
+    """An input or output that keeps its name and its values, and has another shape or dtype ("float32") now."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+
+
+@dataclass(frozen=True)
+class Interface:
+    """How a pass changed what a graph takes and gives; whoever compares before and after follows it.
+
+    Attributes:
+        added: new inputs.
+        removed: names of inputs that are gone: no output depended on them.
+        inputs, outputs: those of another shape or dtype.
+    """
+
+    added: tuple[AddedInput, ...] = ()
+    removed: tuple[str, ...] = ()
+    inputs: tuple[Recast, ...] = ()
+    outputs: tuple[Recast, ...] = ()
+
+
+@dataclass(frozen=True)
 class Rewritten:
-    """What a pass returns: the new model, how many places it rewrote, and those it refused."""
+    """What a pass returns.
+
+    Attributes:
+        model: the new model; the very one it was given where nothing was rewritten.
+        hits: how many places it rewrote.
+        refused: places that cannot be compiled as they are, and that it cannot rewrite.
+        interface: how it changed the graph's inputs and outputs.
+    """
 
     model: ir.Model
     hits: int
     refused: tuple[Refused, ...] = ()
+    interface: Interface = field(default_factory=Interface)
 
 
 @dataclass(frozen=True)

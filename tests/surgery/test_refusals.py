@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import importlib
+from pathlib import Path
+
 import pytest
 
 from surgery.catalogue import CATALOGUE
 from tests.surgery.graphs import serialised
-from tests.surgery.refusals import REFUSALS, Refusal
+from tests.surgery.refusals import Refusal
+
+TABLES = ["refusals", *sorted(file.stem for file in Path(__file__).parent.glob("refused_*.py"))]
+"""Modules with a table `REFUSALS`: those of a pass `NAME` may stand in `refused_NAME.py`."""
+
+REFUSALS: list[Refusal] = [
+    case for name in TABLES for case in importlib.import_module(f"tests.surgery.{name}").REFUSALS
+]
 
 
 @pytest.mark.parametrize("case", REFUSALS, ids=lambda case: case.label)
