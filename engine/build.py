@@ -3,6 +3,8 @@
 That process is the boundary of versions, crashes, the log, the working directory and memory (design, Engine). Every way
 it can end is one exception with one sentence. Two builds at once share nothing, not even the log: it is written in the
 private folder, and put in its place at the end.
+
+A build that crashes in one of the toolkit's own fuse rules is done once more without that rule.
 """
 
 from __future__ import annotations
@@ -11,7 +13,8 @@ import json
 import os
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 
 from contracts.errors import ToolFailure
@@ -29,10 +32,11 @@ from engine.endings import (
     failure_sentence,
     was_stopped_by_log,
 )
+from engine.fuse_rules import crashed_rule
 from engine.request import DEFAULT_TIMEOUT_S, BuildRequest, check_request
 from engine.result import ENGINE_FILE, LINES_FILE, BuildResult, keep_build, read_build
 from engine.stages import stage_of
-from engine.worker import RESULT_FILE
+from engine.worker import EXIT_STEP_FAILED, RESULT_FILE
 from logs.judge import judge_log
 from logs.live import LiveJudge
 
@@ -44,8 +48,20 @@ _TAIL_ERRORS = 3
 """So many of the last `E` lines are quoted when a build fails."""
 
 
-def build_engine(request: BuildRequest, progress: Callable[[str], None] | None = None) -> BuildResult:
-    """Build the engine that `request` describes; `progress` gets the name of each stage as it begins.
+def build_engine(
+    request: BuildRequest,
+    progress: Callable[[str], None] | None = None,
+    again: Callable[[str], None] | None = None,
+) -> BuildResult:
+    """Build the engine that `request` describes.
+
+    The limits of `request` hold for each of its attempts: there is a second one, and no third, where the first crashed
+    in a fuse rule.
+
+    Args:
+        request: what to build.
+        progress: told the name of each stage as it begins.
+        again: told the fuse rule that the first attempt crashed in, before the second begins.
 
     Raises:
         UserInput: there is no such interpreter or ONNX, or the custom string does not fit.
@@ -54,22 +70,71 @@ def build_engine(request: BuildRequest, progress: Callable[[str], None] | None =
     """
     check_request(request)
     try:
+        _attempt(request, first_log(request.log), progress)
+        with suppress(OSError):  # that of an earlier build tells of another one than the log beside it now
+            first_log(request.log).unlink(missing_ok=True)
+    except _RuleCrashed as crash:
+        if crash.was_off:
+            raise
+        if again is not None:
+            again(crash.rule)
+        without = replace(request, disable_rules=(*request.disable_rules, crash.rule))
+        with _told_of_the_first(crash):
+            _attempt(without, request.log, progress)
+    return read_build(request.result_folder)
+
+
+def first_log(log: Path) -> Path:
+    """Where the log of a first attempt is kept, whose second writes `log`."""
+    return log.with_name(f"{log.stem}.first{log.suffix}")
+
+
+class _RuleCrashed(ToolFailure):
+    """A fuse rule of the toolkit raised; `was_off` where it was switched off by that name, which changed nothing."""
+
+    def __init__(self, message: str, rule: str, was_off: bool) -> None:
+        super().__init__(message)
+        self.rule, self.was_off = rule, was_off
+
+
+@contextmanager
+def _told_of_the_first(crash: _RuleCrashed) -> Iterator[None]:
+    """A failure of the second attempt says that it was one, and where the first one's log is."""
+    try:
+        yield
+    except (StoppedByLog, ToolFailure) as error:
+        told = f"This was the second attempt, without the toolkit's fuse rule {crash.rule}, in which the first crashed"
+        if crash.log:
+            told += f" (its log is {crash.log})"
+        if isinstance(error, _RuleCrashed):
+            told += f"; the second crashed in {'the same' if error.rule == crash.rule else error.rule}"
+        error.args = (f"{error} {told}.",)
+        raise
+
+
+def _attempt(request: BuildRequest, crash_log: Path, progress: Callable[[str], None] | None) -> None:
+    """One build in a folder of its own; where a fuse rule crashes that may be left out, its log goes to `crash_log`.
+
+    Raises:
+        _RuleCrashed: that happened.
+        StoppedByLog, ToolFailure: see `build_engine`.
+    """
+    try:
         with private_folder() as folder:
-            with _log_put_in_place(folder / _RAW_FILE, request.log):
+            with _log_put_in_place(folder / _RAW_FILE, request.log, crash_log):
                 child, report = _build(request, folder, progress or (lambda _: None))
-            keep_build(folder, request.result_folder, child, report, windows=len(request.feeds))
+            keep_build(folder, request.result_folder, child, report, len(request.feeds), request.disable_rules)
     except OSError as error:
         raise ToolFailure(
             f"The build for {request.target} could not write its files: {error.strerror or error}"
             f"{f' ({error.filename})' if error.filename else ''}.",
             request.log if request.log.is_file() else None,
         ) from error
-    return read_build(request.result_folder)
 
 
 @contextmanager
-def _log_put_in_place(raw: Path, log: Path) -> Iterator[None]:
-    """Puts the file `raw` in the place `log`, whole, however the body ends; the build's own errors then say where.
+def _log_put_in_place(raw: Path, log: Path, crash_log: Path) -> Iterator[None]:
+    """Puts the file `raw` in its place, whole, however the body ends; the build's own errors then say where.
 
     Raises:
         OSError: the body ended well, and the log cannot be written.
@@ -77,10 +142,11 @@ def _log_put_in_place(raw: Path, log: Path) -> Iterator[None]:
     try:
         yield
     except BaseException as error:
-        kept, sentence = _kept_log(raw, log)
+        place = crash_log if isinstance(error, _RuleCrashed) and not error.was_off else log
+        kept, sentence = _kept_log(raw, place)
         if isinstance(error, (StoppedByLog, ToolFailure)):
             error.args = (f"{error} {sentence}",)
-            error.log = log if kept else None
+            error.log = place if kept else None
         raise
     log.parent.mkdir(parents=True, exist_ok=True)
     copy_whole(raw, log)
@@ -114,6 +180,10 @@ def _build(request: BuildRequest, folder: Path, progress: Callable[[str], None])
     sentence = failure_sentence(child, report, tail, limits, request.target, request.converter_python)
     if sentence is not None and was_stopped_by_log(child, report, tail):
         raise StoppedByLog(sentence, _verdicts_so_far(folder / LINES_FILE, request))
+    if sentence is not None and child.exit_code == EXIT_STEP_FAILED and report.step == "build":
+        rule = crashed_rule(_lines_of(folder / LINES_FILE))
+        if rule is not None:
+            raise _RuleCrashed(sentence, rule, was_off=rule in request.disable_rules)
     sentence = sentence or engine_fault(folder / ENGINE_FILE)
     if sentence is not None:
         raise ToolFailure(sentence)
@@ -122,8 +192,12 @@ def _build(request: BuildRequest, folder: Path, progress: Callable[[str], None])
 
 def _verdicts_so_far(lines: Path, request: BuildRequest) -> list[Verdict]:
     """The verdicts on the log of a build that was stopped: that it has no end is no finding of its own."""
-    judged = judge_log(lines.read_text(encoding="utf-8").split("\n"), request.accepted)
+    judged = judge_log(_lines_of(lines), request.accepted)
     return [verdict for verdict in judged.verdicts if verdict.gate != "log.complete"]
+
+
+def _lines_of(file: Path) -> list[str]:
+    return file.read_text(encoding="utf-8").split("\n")
 
 
 class _Reader:

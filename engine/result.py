@@ -31,6 +31,7 @@ class BuildResult:
         simulated: for each window of feeds, each output by name as the toolkit's simulator computed it (float32, in
             the shape of the ONNX).
         versions: of "rknn-toolkit2", its libraries, "python", and "torch" ("stand-in" or a version).
+        disabled_rules: fuse rules of the toolkit that were left out: those asked for, and one that crashed.
         fixed_addresses: whether the system let it run without address randomisation. Where it does not (the default
             seccomp profile of Docker), engines whose graph begins with a 2-D convolution differ in about 150 bytes
             from build to build (measured, 2.3.2).
@@ -42,6 +43,7 @@ class BuildResult:
     lines: Path
     simulated: tuple[dict[str, Array], ...]
     versions: dict[str, str]
+    disabled_rules: tuple[str, ...]
     fixed_addresses: bool
     peak_rss_bytes: int
     wall_s: float
@@ -60,6 +62,7 @@ class _Summary:
     wall_s: float
     cpu_s: float
     versions: dict[str, str] = field(default_factory=dict)
+    disabled_rules: tuple[str, ...] = ()
 
 
 def read_build(result_folder: Path) -> BuildResult:
@@ -68,7 +71,7 @@ def read_build(result_folder: Path) -> BuildResult:
     Raises:
         OSError, ValueError: there is none, or it does not hold one array for each window and output.
     """
-    summary = from_json(_Summary, json.loads((result_folder / SUMMARY_FILE).read_text(encoding="utf-8")), SUMMARY_FILE)
+    summary = _read_summary(result_folder)
     simulated: tuple[dict[str, Array], ...] = ()
     if summary.windows:
         with np.load(result_folder / SIMULATED_FILE, allow_pickle=False) as arrays:
@@ -79,11 +82,25 @@ def read_build(result_folder: Path) -> BuildResult:
         lines=result_folder / LINES_FILE,
         simulated=simulated,
         versions=summary.versions,
+        disabled_rules=summary.disabled_rules,
         fixed_addresses=summary.fixed_addresses,
         peak_rss_bytes=summary.peak_rss_bytes,
         wall_s=summary.wall_s,
         cpu_s=summary.cpu_s,
     )
+
+
+def read_disabled_rules(result_folder: Path) -> tuple[str, ...]:
+    """The fuse rules that the build in `result_folder` left out.
+
+    Raises:
+        OSError, ValueError: there is none.
+    """
+    return _read_summary(result_folder).disabled_rules
+
+
+def _read_summary(result_folder: Path) -> _Summary:
+    return from_json(_Summary, json.loads((result_folder / SUMMARY_FILE).read_text(encoding="utf-8")), SUMMARY_FILE)
 
 
 def _by_name(arrays: Mapping[str, Array], summary: _Summary) -> tuple[dict[str, Array], ...]:
@@ -99,7 +116,14 @@ def _by_name(arrays: Mapping[str, Array], summary: _Summary) -> tuple[dict[str, 
     )
 
 
-def keep_build(folder: Path, result_folder: Path, child: ChildResult, report: WorkerReport, windows: int) -> None:
+def keep_build(
+    folder: Path,
+    result_folder: Path,
+    child: ChildResult,
+    report: WorkerReport,
+    windows: int,
+    disabled_rules: tuple[str, ...] = (),
+) -> None:
     """Moves what the worker made in `folder` to `result_folder`, whole or not at all.
 
     Raises:
@@ -114,6 +138,7 @@ def keep_build(folder: Path, result_folder: Path, child: ChildResult, report: Wo
         wall_s=child.wall_s,
         cpu_s=child.cpu_s,
         versions=report.versions,
+        disabled_rules=disabled_rules,
     )
     with new_folder(result_folder) as partial:
         for name in (ENGINE_FILE, LINES_FILE, *([SIMULATED_FILE] if windows else [])):

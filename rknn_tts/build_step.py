@@ -83,7 +83,11 @@ def built(build: Build, steps: Steps, say: Say, go_on: Callable[[], None]) -> Pa
             go_on()
             say.step(f"building for {build.target}: {stage}")
 
-        build_engine(wanted, progress)
+        def again(rule: str) -> None:
+            go_on()
+            say.step(f"building for {build.target} again, without the toolkit's fuse rule {rule}, which crashed")
+
+        build_engine(wanted, progress, again)
 
     return steps.folder("build", parts, work) / BUILD_FOLDER
 
