@@ -9,7 +9,7 @@ import json
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from contracts.contract import Cache, HostHalf, PassRecord, Source, TensorSpec, Window
+from contracts.contract import Cache, HostHalf, Noise, PassRecord, Source, TensorSpec, Window
 from contracts.errors import UserInput
 from contracts.serial import Json, TooDeep, from_json, parse_json, to_json
 from contracts.verdicts import Measurement, Verdict
@@ -20,10 +20,11 @@ SET_SCHEMA = "rknn-tts/set/1"
 
 @dataclass(frozen=True)
 class Toolkit:
-    """Name and version of the compiler."""
+    """Name and version of the compiler, and those of its fuse rules that were switched off because they crash."""
 
     name: str
     version: str
+    disabled_rules: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -116,7 +117,9 @@ class Manifest:
     window: Window | None = None
     cache: Cache | None = None
     thresholds: dict[str, float] = field(default_factory=dict)
+    noise: tuple[Noise, ...] = ()
     passes: tuple[PassRecord, ...] = ()
+    skipped: tuple[str, ...] = ()
     verdicts: tuple[Verdict, ...] = ()
     measurements: tuple[Measurement, ...] = ()
     board: dict[str, Json] | None = None

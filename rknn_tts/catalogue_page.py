@@ -24,15 +24,17 @@ way its graph is run against the graph before it (the gate `pass.PASS`, an exact
 
 def passes_page(catalogue: Sequence[Declaration] = CATALOGUE) -> str:
     """The page: a table of all passes, then what each does, as its module says it."""
-    rows = [f"| [{d.name}](#{d.name}) | {d.summary} | {_exactness(d)} | {_after(d)} |" for d in catalogue]
+    rows = [
+        f"| [{d.name}](#{d.name}) | {d.summary} | {bound_text(d)}: {d.exactness.why} | {_after(d)} |" for d in catalogue
+    ]
     table = "\n".join(["| Pass | What it does | Algebra | Runs after |", "|---|---|---|---|", *rows])
     return "\n".join([_HEAD, table, *(_section(declaration) for declaration in catalogue)]) + "\n"
 
 
-def _exactness(declaration: Declaration) -> str:
+def bound_text(declaration: Declaration) -> str:
+    """Whether a pass is exact, or else what its bound is."""
     kind = declaration.exactness
-    bound = "exact" if isinstance(kind, Exact) else f"at least {kind.minimum_db:g} dB"
-    return f"{bound}: {kind.why}"
+    return "exact" if isinstance(kind, Exact) else f"at least {kind.minimum_db:g} dB"
 
 
 def _after(declaration: Declaration) -> str:

@@ -15,17 +15,21 @@ import onnx_ir as ir
 from contracts.contract import NAME_ADVICE, Contract, HostHalf, Source, is_file_name
 from contracts.errors import GateFailure, UserInput
 from contracts.files import sha256_of, sha256_of_bytes
+from contracts.verdicts import Verdict
 from contracts.serial import from_json, to_json
 from converters.onnx_file import external_files
 from converters.registry import STAGES
 from converters.stages import Checkpoint, Session, Stage, StageExport, StageOptions, find_stage
 from rknn_tts.carried import feeds_to_npz
-from rknn_tts.export_step import Proof, finished_contract, prove, rewrite
+from rknn_tts.export_step import Proof, finished_contract, prove
 from rknn_tts.packaged import fetch_packaged
+from rknn_tts.parity import followed_feeds
 from rknn_tts.progress import Say
 from rknn_tts.request import Request
+from rknn_tts.rewriting import refusals, rewrite, without_skipped
 from rknn_tts.steps import CHECKPOINTS_FOLDER, Steps, cache_folder
-from surgery.declaration import Rewritten
+from surgery.declaration import Pass, Rewritten
+from surgery.preflight import preflight
 
 MODEL_FILE, HOST_FILE, FEEDS_FILE, INFO_FILE = "model.onnx", "host.onnx", "feeds.npz", "export.json"
 
@@ -36,6 +40,7 @@ class ExportInfo:
 
     stem: str
     contract: Contract
+    refused: tuple[Verdict, ...]
     notes: tuple[str, ...]
 
 
@@ -54,6 +59,7 @@ class Conversion:
     stage: Stage
     checkpoint: Checkpoint
     options: StageOptions
+    skipped: tuple[str, ...]
     say: Say
 
     @cached_property
@@ -69,11 +75,16 @@ class Conversion:
         return OrtSession(model, name=str(self.checkpoint.path)).run
 
     @cached_property
+    def passes(self) -> tuple[Pass, ...]:
+        """The stage's own passes, and then those that every graph goes through."""
+        return without_skipped((*self.opened.passes, *preflight()), self.skipped)
+
+    @cached_property
     def rewritten(self) -> Sequence[Rewritten]:
-        """What each of the stage's passes returned."""
-        opened = self.opened
+        """What each pass returned."""
+        passes = self.passes
         self.say.step("rewriting the graph for the NPU")
-        return rewrite(opened.model, opened.passes)
+        return rewrite(self.opened.model, passes)
 
     @cached_property
     def inputs(self) -> tuple[Path, ...]:
@@ -90,6 +101,7 @@ class Conversion:
             "companions": " ".join(f"{p.relative_to(path.parent)}:{sha256_of(p)}" for p in self.inputs[1:]),
             "source": f"{source.kind} {source.name}",
             "options": json.dumps(to_json(self.options)),
+            "no_pass": " ".join(self.skipped),
         }
 
 
@@ -100,7 +112,8 @@ def open_conversion(request: Request, say: Say) -> Conversion:
         UserInput: no such family, stage or file, or an option that the stage does not have.
     """
     stage = _stage(request)
-    return Conversion(stage, _checkpoint(request, stage, say), _options(request, stage), say)
+    skipped = tuple(sorted(set(request.no_pass)))
+    return Conversion(stage, _checkpoint(request, stage, say), _options(request, stage), skipped, say)
 
 
 def export_graph(conversion: Conversion, steps: Steps) -> Exported:
@@ -112,14 +125,17 @@ def export_graph(conversion: Conversion, steps: Steps) -> Exported:
 
     def work(folder: Path) -> None:
         opened, graph = conversion.opened, conversion.rewritten[-1].model
-        contract = finished_contract(opened, graph)
+        contract = finished_contract(opened, graph, conversion.skipped)
         (folder / MODEL_FILE).write_bytes(_serialised(graph))
-        (folder / FEEDS_FILE).write_bytes(feeds_to_npz((*opened.feeds, *opened.padded_feeds)))
+        feeds = (*opened.feeds, *opened.padded_feeds)
+        followed = followed_feeds(opened.model, conversion.rewritten, conversion.open_session, feeds)
+        (folder / FEEDS_FILE).write_bytes(feeds_to_npz(followed))
         if opened.host is not None:
             host = folder / HOST_FILE
             host.write_bytes(_serialised(opened.host))
             contract = dataclasses.replace(contract, host=HostHalf(opened.host_file, sha256_of(host)))
-        info = ExportInfo(opened.stem, contract, opened.notes)
+        refused = tuple(refusals(conversion.passes, conversion.rewritten))
+        info = ExportInfo(opened.stem, contract, refused, opened.notes)
         (folder / INFO_FILE).write_text(json.dumps(to_json(info)), encoding="utf-8")
 
     folder = steps.folder("export", conversion.parts, work)
@@ -137,7 +153,7 @@ def prove_export(conversion: Conversion, exported: Exported, steps: Steps) -> Pr
     graph = sha256_of(exported.folder / MODEL_FILE)
 
     def work() -> Proof:
-        opened, rewritten = conversion.opened, conversion.rewritten
+        rewritten = conversion.rewritten
         if sha256_of_bytes(_serialised(rewritten[-1].model)) != graph:
             name = conversion.checkpoint.path.name
             raise GateFailure(
@@ -145,7 +161,7 @@ def prove_export(conversion: Conversion, exported: Exported, steps: Steps) -> Pr
                 f"{name}, or what belongs to it, changed meanwhile? Run the command again with --force."
             )
         conversion.say.step("comparing with the full-length decode")
-        return prove(opened, rewritten, conversion.open_session)
+        return prove(conversion.opened, conversion.passes, rewritten, conversion.open_session)
 
     return steps.value("prove", Proof, {**conversion.parts, "graph": graph}, work)
 

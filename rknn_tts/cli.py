@@ -32,6 +32,7 @@ SUMMARIES = {
     "compile": "Compile an exported or foreign ONNX.",
     "inspect": "Show what an engine, a manifest or an ONNX holds.",
     "families": "List the families and stages that can be compiled.",
+    "passes": "List the surgery passes, one line each; --no-pass NAME leaves one out.",
     "doctor": "Examine this machine and the environments, and say what to do.",
     "clean": "Remove the finished steps and the logs of builds.",
 }

@@ -136,6 +136,23 @@ def _families(request: Request, say: Say) -> Report:
     return Report(request, extra={"families": families})
 
 
+def _passes(request: Request, say: Say) -> Report:
+    from rknn_tts.catalogue_page import bound_text
+    from surgery.catalogue import CATALOGUE
+
+    passes = [
+        {
+            "name": declaration.name,
+            "summary": declaration.summary,
+            "bound": bound_text(declaration),
+            "why": declaration.exactness.why,
+            "after": sorted(declaration.after),
+        }
+        for declaration in CATALOGUE
+    ]
+    return Report(request, extra={"passes": passes})
+
+
 def _doctor(request: Request, say: Say) -> Report:
     from rknn_tts.doctor import examine
 
@@ -156,6 +173,7 @@ _COMMANDS: dict[str, Callable[[Request, Say], Report]] = {
     "compile": _compile,
     "inspect": _inspect,
     "families": _families,
+    "passes": _passes,
     "doctor": _doctor,
     "clean": _clean,
 }

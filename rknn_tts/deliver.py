@@ -63,6 +63,7 @@ def _result_blocks(report: Report) -> list[Block]:
     presenters: Mapping[str, Callable[[Report], list[Block]]] = {
         "inspect": _inspection_blocks,
         "families": present.family_blocks,
+        "passes": present.pass_blocks,
         "doctor": present.finding_blocks,
         "clean": present.removal_blocks,
     }

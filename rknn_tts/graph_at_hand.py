@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from contracts.contract import Contract
@@ -25,10 +26,11 @@ class OnnxSource:
         stem: stem of the engine's file.
         contract: its contract, without a proof.
         host: the host half's file; None where there is none.
-        feeds: real inputs of the graph, as an npz (`carried.feeds_to_npz`).
+        make_feeds: gives `feeds`; called when somebody needs them, and once.
         prove: the verdicts that the graph brings along, or reaches now.
         notes: sentences for the user.
         inputs: the user's files that it was made from; what is written replaces none of them.
+        refused: failed verdicts on places that a pass had to rewrite and could not.
         exported: whether it came as one ONNX that `export` wrote.
     """
 
@@ -36,11 +38,17 @@ class OnnxSource:
     stem: str
     contract: Contract
     host: Path | None
-    feeds: bytes
+    make_feeds: Callable[[], bytes]
     prove: Callable[[], Proof]
     notes: tuple[str, ...]
     inputs: tuple[Path, ...]
+    refused: tuple[Verdict, ...] = ()
     exported: bool = False
+
+    @cached_property
+    def feeds(self) -> bytes:
+        """Real inputs of the graph, as an npz (`carried.feeds_to_npz`)."""
+        return self.make_feeds()
 
 
 @dataclass(frozen=True)

@@ -39,7 +39,9 @@ def convert_onnx(request: Request, target: str, source: OnnxSource, steps: Steps
     make_folder(places.engine.parent)
     make_folder(places.log.parent)
     graph = check_graph(source.graph, steps, say)
-    stop_if_failed(graph.verdicts, places.failed, None, f"{places.engine.name} was not built")
+    owed = (*source.refused, *graph.verdicts)
+    stop_if_failed(owed, places.failed, None, f"{places.engine.name} was not built")
+    _ = source.feeds  # nothing may be there to stand in for them
     python = converter_python(request.toolkit)  # after the cheap gates: it may have to be set up, for minutes
     gates = Background(lambda: judge_numbers(source, steps))
     build = Build(request, target, source, accepted, places, python)

@@ -55,7 +55,7 @@ def export(request: Request, say: Say) -> Outcome:
     check_export_places(source, place, request.output is not None)
     make_folder(place.parent)
     graph, numbers = check_graph(source.graph, steps, say), judge_numbers(source, steps)
-    verdicts = (*numbers.verdicts, *graph.verdicts)
+    verdicts = (*source.refused, *numbers.verdicts, *graph.verdicts)
     failed = export_failed_place(source.contract, source.stem)
     stop_if_failed(verdicts, failed, None, f"{place.name} was not written")
     contract = with_proof(source.contract, numbers.proof)
@@ -86,7 +86,7 @@ def compile_onnx(request: Request, say: Say) -> Outcome:
     from rknn_tts.onnx_source import open_source
 
     steps = open_steps(request.force, say.note)
-    return convert_onnx(request, target, open_source(Path(request.model), steps), steps, say)
+    return convert_onnx(request, target, open_source(Path(request.model), request, steps, say), steps, say)
 
 
 def clean(request: Request) -> list[str]:
@@ -111,8 +111,9 @@ def _exported(conversion: Conversion, steps: Steps) -> OnnxSource:
         stem=info.stem,
         contract=info.contract,
         host=folder / HOST_FILE if info.contract.host else None,
-        feeds=(folder / FEEDS_FILE).read_bytes(),
+        make_feeds=(folder / FEEDS_FILE).read_bytes,
         prove=functools.partial(prove_export, conversion, exported, steps),
         notes=info.notes,
         inputs=conversion.inputs,
+        refused=info.refused,
     )

@@ -77,6 +77,12 @@ def family_blocks(report: Report) -> list[Block]:
     return [Table("Families", columns, tuple(rows), prose="below")]
 
 
+def pass_blocks(report: Report) -> list[Block]:
+    """Every pass, in the order in which they run."""
+    rows = [Row((entry["name"], entry["bound"], entry["summary"])) for entry in report.extra["passes"]]
+    return [Table("Passes", ("pass", "algebra", "what it does"), tuple(rows))]
+
+
 def finding_blocks(report: Report) -> list[Block]:
     """What the doctor found, and what to do about it."""
     tones: dict[str, Tone] = {"ok": "good", "warning": "warn", "problem": "bad"}

@@ -51,8 +51,10 @@ def publish_engine(
         host=contract.host if source.host is not None else None,
         window=contract.window,
         cache=contract.cache,
+        noise=contract.noise,
         thresholds=contract.thresholds,
         passes=contract.passes,
+        skipped=contract.skipped,
         verdicts=(*numbers.verdicts, *graph.verdicts, *judged.verdicts),
         measurements=(*contract.measurements, *graph.measurements, *judged.measurements),
     )

@@ -20,7 +20,10 @@ from rknn_tts.hints import did_you_mean
 
 BUILDING = ("engine", "compile")
 CONVERTING = ("engine", "export")
-EVERY = ("engine", "export", "compile", "inspect", "families", "doctor", "clean")
+WRITING = ("engine", "export", "compile")
+FOREIGN_ONLY = ("shape", "inputs", "no_pass")
+"""Options of `compile` that make no sense for an ONNX which `export` wrote: it brings all of that along."""
+EVERY = ("engine", "export", "compile", "inspect", "families", "passes", "doctor", "clean")
 
 MAKE_NAMES = {"output": "OUT"}
 """Fields whose `make` variable is not simply their flag in capitals."""
@@ -61,18 +64,26 @@ class Request:
         "Mask inside the decoder too, so that utterances shorter than a window end exactly.", CONVERTING, False
     )
     sample_rate: int | None = _option("Samples per second, for a checkpoint that does not state it.", CONVERTING)
-    toolkit: str = _option("Version of rknn-toolkit2.", BUILDING, DEFAULT_TOOLKIT)
-    output: str | None = _option(
-        "Where to write: a folder, or the file itself (.rknn, or .onnx for export).", ("engine", "export", "compile")
+    shape: list[str] = _option(
+        "The sizes of an input: name:1,192,93. May be repeated; a symbolic size counts for all inputs.",
+        ("compile",),
+        [],
     )
-    force: bool = _option("Do every step again, though its result is at hand.", ("engine", "export", "compile"), False)
+    inputs: str | None = _option(
+        "Real inputs to judge on: an .npz with an array for each input (0/name, 1/name, ... for several windows).",
+        ("compile",),
+    )
+    no_pass: list[str] = _option("Leave this pass out: see `rknn-tts passes`. May be repeated.", WRITING, [])
+    toolkit: str = _option("Version of rknn-toolkit2.", BUILDING, DEFAULT_TOOLKIT)
+    output: str | None = _option("Where to write: a folder, or the file itself (.rknn, or .onnx for export).", WRITING)
+    force: bool = _option("Do every step again, though its result is at hand.", WRITING, False)
     accept_regtask: list[str] = _option(
         "Build past this hardware field: target:offset:shift:limit. May be repeated.", BUILDING, []
     )
     timeout_s: float | None = _option("Stop the toolkit after this many seconds.", BUILDING)
     memory_gb: float | None = _option("Stop the toolkit past this many GB; 90 % of the machine by default.", BUILDING)
     json: bool = _option("Print one JSON object instead of text.", EVERY, False)
-    junit: str | None = _option("Write the verdicts to this file as JUnit XML.", ("engine", "export", "compile"))
+    junit: str | None = _option("Write the verdicts to this file as JUnit XML.", WRITING)
 
 
 @dataclass(frozen=True)

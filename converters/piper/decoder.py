@@ -40,7 +40,6 @@ from converters.stages import (
 )
 from surgery.fold_with_onnxslim import fold_with_onnxslim
 from surgery.mask_decoder import mask_decoder
-from surgery.normalise_header import normalise_header
 from surgery.normalise_static_inputs import normalise_static_inputs
 
 EMITTED_FRAMES = 45
@@ -109,7 +108,7 @@ def open_decoder(checkpoint: Checkpoint, options: StageOptions, open_session: Op
             thresholds={SIMULATOR: SIMULATOR_DB},
         ),
         model=cut,
-        passes=(normalise_static_inputs(shapes), *masking, fold_with_onnxslim(), normalise_header()),
+        passes=(normalise_static_inputs(shapes), *masking, fold_with_onnxslim()),
         feeds=(_feed(real),),
         padded_feeds=(_feed(padded(real)),),
         host=host,

@@ -57,7 +57,7 @@ CHANGES: dict[str, Callable[[Build], Build]] = {
     "target": lambda build: dataclasses.replace(build, target="rk3566"),
     "toolkit": lambda build: dataclasses.replace(build, request=Request(command="compile", toolkit="2.5.0")),
     "accepted": lambda build: dataclasses.replace(build, accepted=(parse_accepted("v2:0x7abc:0:0x3"),)),
-    "feeds": lambda build: _with_source(build, feeds=b"other"),
+    "feeds": lambda build: _with_source(build, make_feeds=lambda: b"other"),
     "contract": lambda build: _with_source(
         build, contract=dataclasses.replace(build.source.contract, inputs=(TensorSpec("x", (1, 5)),))
     ),

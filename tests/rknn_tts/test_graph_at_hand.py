@@ -71,7 +71,7 @@ def test_judge_numbers_is_done_again_when_graph_or_feeds_change(
         (tmp_path / "other").mkdir()
         other = doubling(tmp_path / "other", 3.0)
     else:
-        other = dataclasses.replace(source, feeds=feeds_to_npz([{"x": row(5, 6, 7, 8)}]))
+        other = dataclasses.replace(source, make_feeds=lambda: feeds_to_npz([{"x": row(5, 6, 7, 8)}]))
     assert judge_numbers(other, steps).activations.measured in (12.0, 16.0)
     assert steps.reused == []
 

@@ -50,7 +50,7 @@ def source(tmp_path: Path) -> OnnxSource:
         stem=STEM,
         contract=CONTRACT,
         host=cache / "host.onnx",
-        feeds=feeds_to_npz(FEEDS),
+        make_feeds=lambda: feeds_to_npz(FEEDS),
         prove=lambda: Proof((), (), ()),
         notes=(),
         inputs=(Path("voice.onnx"), Path("voice.onnx.json")),

@@ -1,0 +1,260 @@
+"""An ONNX that nobody made for us: its sizes are pinned, the preflight passes run on it, and it is described.
+
+What is judged, compiled and published is made of the graph in memory, and kept in the cache: the user may go on with
+the file meanwhile.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import onnx_ir as ir
+
+from contracts.contract import Contract, Source, TensorSpec
+from contracts.errors import GateFailure, Refusal, RknnTtsError, UserInput
+from contracts.files import sha256_of, sha256_of_bytes
+from contracts.serial import from_json, to_json
+from contracts.verdicts import Verdict, failure
+from converters.onnx_file import external_files, read_onnx
+from converters.stages import Session
+from gates.graphs import with_shapes
+from gates.snr import compare_outputs, verdict_of, worst
+from rknn_tts.carried import Feed, feeds_to_npz
+from rknn_tts.export_step import Proof
+from rknn_tts.feeds import stand_in_feed
+from rknn_tts.graph_at_hand import OnnxSource
+from rknn_tts.parity import followed_feeds, judge_passes, least_db, seeded
+from rknn_tts.progress import Say
+from rknn_tts.request import Request
+from rknn_tts.rewriting import refusals, rewrite, without_skipped
+from rknn_tts.shapes import agreed, parse_shapes, resolve_shapes
+from rknn_tts.steps import Steps
+from surgery.declaration import Pass, Rewritten
+from surgery.normalise_static_inputs import normalise_static_inputs
+from surgery.preflight import preflight
+
+EQUAL_DB = 100.0
+"""Least SNR of the graph that the toolkit is given against the file as it is: 1e-5 relative."""
+
+ORIGINAL_GATE = "fp32.original"
+
+MESSAGE_LIMIT_BYTES = 1 << 31
+"""Of a protobuf message, and so of an ONNX without external data (protobuf's documentation)."""
+
+UNKNOWN_SIZE = -1
+"""Stands in a contract for a size that nothing gives; the structural gate refuses such a graph."""
+
+_MODEL_FILE, _INFO_FILE, _FEEDS_FILE = "model.onnx", "preflight.json", "feeds.npz"
+
+
+@dataclass(frozen=True)
+class _Info:
+    """`preflight.json`: what the passes came to, beside the graph."""
+
+    contract: Contract
+    refused: tuple[Verdict, ...]
+
+
+@dataclass(frozen=True)
+class ForeignOnnx:
+    """One foreign ONNX on its way to the toolkit. It is read and rewritten when somebody needs it, and once."""
+
+    path: Path
+    request: Request
+    digests: Mapping[str, str]
+    say: Say
+
+    @cached_property
+    def model(self) -> ir.Model:
+        """The file's graph, its external data in memory, and a seed at each node that draws.
+
+        Raises:
+            UserInput: it was changed while it was read.
+            Refusal: it is too large.
+        """
+        model = read_onnx(self.path)
+        _check_size(self.path, model)
+        self.say.step(f"reading {self.path.name}")
+        model = ir.external_data.load_to_model(model)
+        if digests_of(self.path) != self.digests:
+            raise UserInput(f"{self.path}: was changed while it was read; run the command again.")
+        return seeded(model)
+
+    @cached_property
+    def given(self) -> tuple[Feed, ...]:
+        """The windows of `--inputs`; none where there is no such file."""
+        if self.request.inputs is None:
+            return ()
+        from rknn_tts.feeds import read_inputs  # type: ignore[attr-defined]
+
+        return read_inputs(Path(self.request.inputs), _inputs(self.model))
+
+    @cached_property
+    def passes(self) -> tuple[Pass, ...]:
+        """What runs on it."""
+        arrays = {name: tuple(np.shape(array)) for name, array in self.given[0].items()} if self.given else {}
+        given = agreed(parse_shapes(self.request.shape), arrays)
+        shapes = resolve_shapes(_inputs(self.model), given, str(self.path))
+        every = (normalise_static_inputs(shapes), *preflight())
+        return without_skipped(every, self.request.no_pass)
+
+    @cached_property
+    def rewritten(self) -> Sequence[Rewritten]:
+        """What each pass returned."""
+        passes = self.passes
+        self.say.step("rewriting the graph for the NPU")
+        return rewrite(self.model, passes)
+
+    @cached_property
+    def feeds(self) -> Sequence[Feed]:
+        """Inputs of the file's graph: those given, or a stand-in."""
+        pinned = self.rewritten[0].model if self.passes[0].name == "normalise_static_inputs" else self.model
+        return self.given or (stand_in_feed(pinned, str(self.path)),)
+
+    def open_session(self, model: ir.Model) -> Session:
+        """A graph in onnxruntime; what fails there is told of the file."""
+        from gates.session import Session as OrtSession
+
+        return OrtSession(model, name=str(self.path)).run
+
+
+def open_foreign(path: Path, request: Request, steps: Steps, say: Say) -> OnnxSource:
+    """Preflight the ONNX in `path`.
+
+    Raises:
+        UserInput: no ONNX, or an option does not fit it.
+        Refusal: an input has no fixed size, or the file is too large.
+    """
+    digests = digests_of(path)
+    foreign = ForeignOnnx(path, request, digests, say)
+    parts = {
+        **digests,
+        "name": path.name,
+        "shape": " ".join(sorted(request.shape)),
+        "no_pass": " ".join(sorted(set(request.no_pass))),
+        "inputs": sha256_of(Path(request.inputs)) if request.inputs and Path(request.inputs).is_file() else "",
+    }
+    folder = steps.folder("preflight", parts, functools.partial(_preflight, foreign))
+    info = from_json(_Info, json.loads((folder / _INFO_FILE).read_text(encoding="utf-8")), "preflight")
+    graph = folder / _MODEL_FILE
+
+    def feeds() -> bytes:
+        made = steps.folder("feeds", parts, lambda made: _write_feeds(foreign, made))
+        return (made / _FEEDS_FILE).read_bytes()
+
+    return OnnxSource(
+        graph=graph,
+        stem=path.stem,
+        contract=info.contract,
+        host=None,
+        make_feeds=feeds,
+        prove=lambda: steps.value("prove", Proof, {**parts, "graph": sha256_of(graph)}, lambda: _prove(foreign, graph)),
+        notes=_notes(info.contract, request),
+        inputs=(path, *external_files(path)),
+        refused=info.refused,
+    )
+
+
+def digests_of(path: Path) -> dict[str, str]:
+    """Of the ONNX, and of the files with its external data."""
+    if not path.is_file():
+        read_onnx(path)  # says what is wrong
+    data = " ".join(f"{file.relative_to(path.parent)}:{sha256_of(file)}" for file in external_files(path))
+    return {"onnx": sha256_of(path), "data": data}
+
+
+def _preflight(foreign: ForeignOnnx, folder: Path) -> None:
+    """The step `preflight`: the finished graph and what is known of it, in `folder`."""
+    finished = foreign.rewritten[-1].model
+    _check_size(foreign.path, finished)
+    (folder / _MODEL_FILE).write_bytes(_serialised(finished))
+    info = _Info(_contract(foreign, finished), tuple(refusals(foreign.passes, foreign.rewritten)))
+    (folder / _INFO_FILE).write_text(json.dumps(to_json(info)), encoding="utf-8")
+
+
+def _write_feeds(foreign: ForeignOnnx, folder: Path) -> None:
+    feeds = followed_feeds(foreign.model, foreign.rewritten, foreign.open_session, foreign.feeds)
+    (folder / _FEEDS_FILE).write_bytes(feeds_to_npz(feeds))
+
+
+def _prove(foreign: ForeignOnnx, graph: Path) -> Proof:
+    """Each pass against the graph before it, and the finished `graph` against the file as it is.
+
+    Raises:
+        GateFailure: the file gives another graph now than the one at hand, of which nothing would be proven.
+    """
+    passes, rewritten = foreign.passes, foreign.rewritten
+    if sha256_of_bytes(_serialised(rewritten[-1].model)) != sha256_of(graph):
+        raise GateFailure(
+            f"{foreign.path.name} gives another graph now than the one that is compiled, so nothing is proven of that; "
+            "run the command again with --force."
+        )
+    foreign.say.step("comparing with the original")
+    try:
+        parity = judge_passes(passes, foreign.model, rewritten, foreign.open_session, foreign.feeds)
+    except RknnTtsError as error:  # the comparison is owed, so that it could not be made is a failure of it
+        return Proof((), (failure(ORIGINAL_GATE, f"it could not run: {error}", unit="dB"),), ())
+    whole = worst(compare_outputs(a, b) for a, b in zip(parity.first, parity.last, strict=True))
+    detail = "the graph that is compiled against the file as it is, both in onnxruntime"
+    verdict = verdict_of(ORIGINAL_GATE, whole, least_db(passes, rewritten, EQUAL_DB), detail)
+    return Proof(parity.records, (*parity.verdicts, verdict), ())
+
+
+def _contract(foreign: ForeignOnnx, finished: ir.Model) -> Contract:
+    try:
+        shaped = with_shapes(finished)
+    except Refusal:  # no valid ONNX: the structural gate says why
+        shaped = finished
+    graph, request = shaped.graph, foreign.request
+    added = [added.noise for result in foreign.rewritten for added in result.interface.added]
+    names = {value.name for value in graph.inputs}
+    return Contract(
+        family=None,
+        stage=None,
+        source=Source(foreign.path.name, foreign.digests["onnx"], "checkpoint"),
+        inputs=tuple(_spec(value) for value in _inputs(shaped)),
+        outputs=tuple(_spec(value) for value in graph.outputs),
+        noise=tuple(noise for noise in added if noise.input in names),
+        skipped=tuple(sorted(set(request.no_pass))),
+    )
+
+
+def _notes(contract: Contract, request: Request) -> tuple[str, ...]:
+    notes = [
+        f"The input {noise.input} is noise that the file drew itself: feed it anew for every run, {noise.distribution} "
+        f"{noise.a:g}, {noise.b:g}."
+        for noise in contract.noise
+    ]
+    if request.inputs is None:
+        notes.append("Judged on seeded stand-ins for the inputs; --inputs FILE.npz judges on real ones.")
+    return tuple(notes)
+
+
+def _inputs(model: ir.Model) -> list[ir.Value]:
+    return [value for value in model.graph.inputs if value.name not in model.graph.initializers]
+
+
+def _spec(value: ir.Value) -> TensorSpec:
+    shape = tuple(size if isinstance(size, int) else UNKNOWN_SIZE for size in value.shape or ())
+    dtype = np.dtype(value.dtype.numpy()).name if value.dtype is not None else "float32"
+    return TensorSpec(str(value.name), shape, dtype)
+
+
+def _check_size(path: Path, model: ir.Model) -> None:
+    tensors = [value.const_value for graph in model.graphs() for value in graph.initializers.values()]
+    size_bytes = sum(tensor.nbytes for tensor in tensors if tensor is not None)
+    if size_bytes >= MESSAGE_LIMIT_BYTES:
+        raise Refusal(
+            f"{path}: has {size_bytes / 1e9:.1f} GB of weights, and the toolkit is given one file, which holds "
+            f"{MESSAGE_LIMIT_BYTES / 1e9:.1f} GB at most: compile a smaller part of it."
+        )
+
+
+def _serialised(model: ir.Model) -> bytes:
+    return bytes(ir.to_proto(model).SerializeToString(deterministic=True))

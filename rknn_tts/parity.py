@@ -1,0 +1,157 @@
+"""Each pass against the graph before it, in onnxruntime: the gates `pass.NAME`.
+
+What a pass did to the graph's inputs and outputs is followed: noise that the graph before drew is fed to the graph
+after, so that both compute with one draw.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+from numpy.typing import NDArray
+
+from contracts.contract import PassRecord
+from contracts.verdicts import Verdict
+from converters.stages import OpenSession, Session
+from gates.snr import compare_outputs, verdict_of, worst
+from rknn_tts.carried import Feed
+from surgery.declaration import EXACT_PARITY_DB, Bounded, Exact, Interface, Pass, Rewritten
+
+Outputs = Mapping[str, NDArray[Any]]
+
+DRAWING = frozenset(
+    {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"}
+)
+"""Operators with an attribute `seed` (ONNX operator specification)."""
+
+
+@dataclass(frozen=True)
+class Parity:
+    """What the comparison of all passes came to.
+
+    Attributes:
+        records: what each pass did.
+        verdicts: one for each pass that changed the graph.
+        session: the finished graph, opened.
+        first, last: outputs of the graph before the first pass and after the last, one for each feed without padding;
+            `first` in the shapes and types of `last`.
+    """
+
+    records: tuple[PassRecord, ...]
+    verdicts: tuple[Verdict, ...]
+    session: Session
+    first: tuple[Outputs, ...]
+    last: tuple[Outputs, ...]
+
+
+def seeded(model: ir.Model) -> ir.Model:
+    """`model` with a seed for each node that draws without one, so that the graphs made of it draw the same."""
+    unseeded = [node for node in model.graph.all_nodes() if node.op_type in DRAWING and "seed" not in node.attributes]
+    if not unseeded:
+        return model
+    model = model.clone()
+    nodes = [node for node in model.graph.all_nodes() if node.op_type in DRAWING and "seed" not in node.attributes]
+    for number, node in enumerate(nodes, start=1):
+        node.attributes["seed"] = ir.AttrFloat32("seed", float(number))
+    return model
+
+
+def followed_feeds(
+    model: ir.Model, rewritten: Sequence[Rewritten], open_session: OpenSession, feeds: Sequence[Feed]
+) -> list[Feed]:
+    """`feeds` of `model` as the graph behind all of `rewritten` takes them."""
+    followed = list(feeds)
+    for result in rewritten:
+        followed = _next_feeds(model, result.interface, open_session, followed)
+        model = result.model
+    return followed
+
+
+def judge_passes(
+    passes: Sequence[Pass],
+    model: ir.Model,
+    rewritten: Sequence[Rewritten],
+    open_session: OpenSession,
+    feeds: Sequence[Feed],
+    padded_feeds: Sequence[Feed] = (),
+) -> Parity:
+    """Each of `passes` against the graph before it; one that changed nothing has nothing to prove.
+
+    Args:
+        passes: the passes.
+        model: the graph before the first.
+        rewritten: what each returned.
+        open_session: opens a graph in onnxruntime; two graphs at most are open at a time.
+        feeds: real inputs of `model` without padding.
+        padded_feeds: real inputs with padding; a pass that changes them by design is not compared on them.
+    """
+    current = [*feeds, *padded_feeds]
+    session = open_session(model)
+    before: list[Outputs] = [session(feed) for feed in current]
+    first, records, verdicts = before[: len(feeds)], [], []
+    for bound, result in zip(passes, rewritten, strict=True):
+        exactness = bound.declaration.exactness
+        if result.model is model:
+            records.append(PassRecord(bound.name, result.hits, isinstance(exactness, Exact), math.inf))
+            continue
+        current = _next_feeds(model, result.interface, open_session, current)
+        model, session = result.model, open_session(result.model)
+        after: list[Outputs] = [session(feed) for feed in current]
+        before = [_recast(outputs, result.interface) for outputs in before]
+        first = [_recast(outputs, result.interface) for outputs in first]
+        compared = len(feeds) if bound.declaration.changes_padding else len(before)
+        comparison = worst(compare_outputs(b, a) for b, a in zip(before[:compared], after[:compared], strict=True))
+        minimum_db = exactness.minimum_db if isinstance(exactness, Bounded) else EXACT_PARITY_DB
+        hits = f"{result.hits} hit{'s' * (result.hits != 1)}"
+        verdicts.append(verdict_of(f"pass.{bound.name}", comparison, minimum_db, f"{hits}, after against before"))
+        records.append(PassRecord(bound.name, result.hits, isinstance(exactness, Exact), comparison.snr_db))
+        before = after
+    return Parity(tuple(records), tuple(verdicts), session, tuple(first), tuple(before[: len(feeds)]))
+
+
+def _next_feeds(model: ir.Model, interface: Interface, open_session: OpenSession, feeds: Sequence[Feed]) -> list[Feed]:
+    """`feeds` of `model` as the graph takes them that a pass with this `interface` made of it."""
+    drawn: list[Outputs] = [{} for _ in feeds]
+    if interface.added:
+        draw = open_session(_exposed(model, [added.drawn_as for added in interface.added]))
+        drawn = [draw(feed) for feed in feeds]
+    kinds = {change.name: change for change in interface.inputs}
+    followed: list[Feed] = []
+    for feed, values in zip(feeds, drawn, strict=True):
+        kept = {name: array for name, array in feed.items() if name not in interface.removed}
+        for name in kinds.keys() & kept.keys():
+            kept[name] = np.asarray(kept[name]).reshape(kinds[name].shape).astype(kinds[name].dtype)
+        followed.append({**kept, **{added.name: values[added.drawn_as] for added in interface.added}})
+    return followed
+
+
+def _exposed(model: ir.Model, names: Sequence[str]) -> ir.Model:
+    """`model` with the tensors `names` of its main graph as further outputs; each node draws by its own seed."""
+    model = model.clone()
+    have = {value.name for value in model.graph.outputs}
+    made = {value.name: value for node in model.graph for value in node.outputs}
+    model.graph.outputs.extend(made[name] for name in dict.fromkeys(names) if name not in have)
+    return model
+
+
+def _recast(outputs: Outputs, interface: Interface) -> Outputs:
+    kinds = {change.name: change for change in interface.outputs}
+    return {
+        name: array.reshape(kinds[name].shape).astype(kinds[name].dtype) if name in kinds else array
+        for name, array in outputs.items()
+    }
+
+
+def least_db(passes: Sequence[Pass], rewritten: Sequence[Rewritten], equal_db: float) -> float:
+    """What the finished graph owes the original: `equal_db`, or less where an approximation with less was applied."""
+    bounds = [
+        bound.declaration.exactness.minimum_db
+        for bound, result in zip(passes, rewritten, strict=True)
+        if result.hits and isinstance(bound.declaration.exactness, Bounded)
+    ]
+    return min([equal_db, *bounds])

@@ -1,0 +1,231 @@
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+import pytest
+from onnx import helper
+
+from contracts.contract import Noise
+from contracts.verdicts import Verdict
+from rknn_tts.parity import followed_feeds, judge_passes, least_db, seeded
+from rknn_tts.rewriting import rewrite
+from surgery.declaration import AddedInput, Bounded, Declaration, Exact, Interface, Pass, Recast, Refused, Rewritten
+from tests.gates.small_graphs import model as small_model
+from tests.gates.small_graphs import row, scale_proto, tensor
+from tests.onnx_runs import Array, open_session, run
+
+FEEDS = ({"x": row(1, -2, 3, 4)},)
+
+
+def model(factor: float = 2.0) -> ir.Model:
+    return ir.from_proto(scale_proto(factor))
+
+
+def claiming(name: str, result: ir.Model, exactness: Exact | Bounded, *refused: Refused, after: str = "") -> Pass:
+    """A pass that returns `result`, whatever it claims of it."""
+    declaration = Declaration(name, "", exactness, frozenset(filter(None, [after])))
+    return Pass(declaration, lambda _: Rewritten(result, 1, refused))
+
+
+def judged(*passes: Pass, feeds: Any = FEEDS, padded: Any = ()) -> list[Verdict]:
+    original = model()
+    done = rewrite(original, passes)
+    return list(judge_passes(passes, original, done, open_session, feeds, padded).verdicts)
+
+
+def statuses(verdicts: list[Verdict]) -> dict[str, str]:
+    return {verdict.gate: verdict.status.value for verdict in verdicts}
+
+
+@pytest.mark.parametrize(
+    ("factor", "exactness", "wanted"),
+    [
+        (2.0, Exact(""), "passed"),
+        (2.0 * (1 + 1e-7), Exact(""), "passed"),
+        (2.0 * (1 + 1e-5), Exact(""), "failed"),  # 100 dB: near, and not exact
+        (2.001, Exact(""), "failed"),
+        (2.001, Bounded(60.0, ""), "passed"),  # an error of 1/2000 is 66 dB
+        (2.001, Bounded(70.0, ""), "failed"),
+        (0.0, Bounded(-10.0, ""), "failed"),  # all zero
+        (math.inf, Exact(""), "failed"),
+        (math.nan, Bounded(0.0, ""), "failed"),
+    ],
+)
+def test_pass_is_judged_by_what_it_claims(factor: float, exactness: Exact | Bounded, wanted: str) -> None:
+    assert statuses(judged(claiming("fold_x", model(factor), exactness))) == {"pass.fold_x": wanted}
+
+
+def test_pass_that_lies_fails_alone_when_those_around_it_are_honest() -> None:
+    passes = [
+        claiming("fold_a", model(2.0), Exact("")),
+        claiming("fuse_b", model(2.5), Exact("")),
+        claiming("split_c", model(2.5), Exact("")),
+    ]
+    assert statuses(judged(*passes)) == {"pass.fold_a": "passed", "pass.fuse_b": "failed", "pass.split_c": "passed"}
+
+
+def test_pass_is_not_proven_when_there_is_nothing_to_feed_it() -> None:
+    assert statuses(judged(claiming("fold_x", model(), Exact("")), feeds=())) == {"pass.fold_x": "failed"}
+
+
+def _dropping_sign(changes_padding: bool) -> Pass:
+    """A pass that is right where x is positive, as a mask's loss is where the mask is one."""
+    x = ir.val("x", ir.DataType.FLOAT, ir.Shape([1, 4]))
+    absolute = ir.node("Abs", [x])
+    two = ir.val("two", const_value=ir.tensor(np.full(1, 2.0, np.float32), name="two"))
+    doubled = ir.node("Mul", [absolute.outputs[0], two], name="doubled")
+    doubled.outputs[0].name, doubled.outputs[0].dtype = "y", ir.DataType.FLOAT
+    graph = ir.Graph([x], doubled.outputs, nodes=[absolute, doubled], initializers=[two], opset_imports={"": 17})
+    declaration = Declaration("mask_x", "", Exact(""), changes_padding=changes_padding)
+    return Pass(declaration, lambda _: Rewritten(ir.Model(graph, ir_version=8), 1))
+
+
+@pytest.mark.parametrize(("changes_padding", "wanted"), [(False, "failed"), (True, "passed")])
+def test_pass_is_judged_on_padding_unless_it_changes_that_by_design(changes_padding: bool, wanted: str) -> None:
+    feeds, padded = ({"x": row(1, 2, 3, 4)},), ({"x": row(1, 2, -3, 4)},)
+    assert statuses(judged(_dropping_sign(changes_padding), feeds=feeds, padded=padded)) == {"pass.mask_x": wanted}
+
+
+def test_records_say_what_each_pass_did() -> None:
+    passes = [claiming("fold_a", model(2.0), Exact("")), claiming("fuse_b", model(2.002), Bounded(50.0, ""))]
+    original = model()
+    records = judge_passes(passes, original, rewrite(original, passes), open_session, FEEDS).records
+    assert [(r.name, r.hits, r.exact) for r in records] == [("fold_a", 1, True), ("fuse_b", 1, False)]
+    assert records[0].snr_db == math.inf
+    assert records[1].snr_db == pytest.approx(60.0, abs=0.1)  # an error of a thousandth
+
+
+def test_pass_that_changed_nothing_is_on_record_and_has_nothing_to_prove() -> None:
+    original = model()
+    idle = Pass(Declaration("fold_x", "", Exact("")), lambda given: Rewritten(given, 0))
+    parity = judge_passes([idle], original, rewrite(original, [idle]), open_session, FEEDS)
+    assert parity.verdicts == ()
+    assert [(r.name, r.hits, r.snr_db) for r in parity.records] == [("fold_x", 0, math.inf)]
+    np.testing.assert_array_equal(parity.session(FEEDS[0])["y"], row(2, -4, 6, 8))
+
+
+def test_parity_gives_the_outputs_of_the_first_graph_and_of_the_last() -> None:
+    original = model()
+    passes = [claiming("fold_a", model(2.0), Exact("")), claiming("fuse_b", model(3.0), Exact(""))]
+    parity = judge_passes(passes, original, rewrite(original, passes), open_session, FEEDS)
+    np.testing.assert_array_equal(parity.first[0]["y"], row(2, -4, 6, 8))
+    np.testing.assert_array_equal(parity.last[0]["y"], row(3, -6, 9, 12))
+
+
+def noisy(*operators: str) -> ir.Model:
+    """y = x + a draw for each of `operators` (n0, n1, ...)."""
+    nodes, last = [], "x"
+    for number, op in enumerate(operators):
+        nodes.append(helper.make_node(op, ["x"], [f"n{number}"], f"draw{number}"))
+        nodes.append(helper.make_node("Add", [last, f"n{number}"], [f"s{number}"], f"add{number}"))
+        last = f"s{number}"
+    return small_model(nodes, [tensor("x", [1, 4])], [tensor(last, [1, 4])])
+
+
+def fed(operators: int) -> ir.Model:
+    """The same with the draws as inputs."""
+    nodes, last = [], "x"
+    for number in range(operators):
+        nodes.append(helper.make_node("Add", [last, f"n{number}"], [f"s{number}"], f"add{number}"))
+        last = f"s{number}"
+    inputs = [tensor(name, [1, 4]) for name in ("x", *(f"n{i}" for i in range(operators)))]
+    return small_model(nodes, inputs, [tensor(last, [1, 4])])
+
+
+def drawing(*operators: str) -> Pass:
+    """The pass that makes `fed` of `noisy`."""
+    added = tuple(AddedInput(f"n{i}", f"n{i}", Noise(f"n{i}", "normal", 0.0, 1.0)) for i in range(len(operators)))
+    made = Rewritten(fed(len(operators)), len(operators), interface=Interface(added=added))
+    return Pass(Declaration("rewrite_x", "", Exact("")), lambda _: made)
+
+
+def test_noise_that_the_graph_before_drew_is_fed_to_the_graph_after() -> None:
+    original = seeded(noisy("RandomNormalLike", "RandomUniformLike"))
+    passes = [drawing("RandomNormalLike", "RandomUniformLike")]
+    feeds = ({"x": row(1, 2, 3, 4)}, {"x": row(5, 6, 7, 8)})
+    done = rewrite(original, passes)
+    parity = judge_passes(passes, original, done, open_session, feeds)
+    assert statuses(list(parity.verdicts)) == {"pass.rewrite_x": "passed"}
+    first, second = followed_feeds(original, done, open_session, feeds)
+    assert set(first) == {"x", "n0", "n1"}
+    assert not np.array_equal(first["n0"], second["n0"])  # drawn anew for each window
+    assert not np.array_equal(first["n0"], first["n1"])
+    np.testing.assert_array_equal(first["x"] + first["n0"] + first["n1"], parity.first[0]["s1"])
+
+
+def test_seeded_graphs_draw_the_same_whatever_else_is_in_them() -> None:
+    original = seeded(noisy("RandomNormalLike", "RandomNormalLike"))
+    other = original.clone()
+    other.graph.insert_before(other.graph[0], ir.node("Neg", [other.graph.inputs[0]], name="dead"))
+    feed = {"x": row(1, 2, 3, 4)}
+    np.testing.assert_array_equal(run(original, feed)["s1"], run(other, feed)["s1"])
+
+
+def test_seeded_keeps_the_seeds_there_are_and_touches_no_other_graph() -> None:
+    given = noisy("RandomNormalLike")
+    given.graph[0].attributes["seed"] = ir.AttrFloat32("seed", 7.0)
+    assert seeded(given) is given
+    plain = model()
+    assert seeded(plain) is plain
+    unseeded = noisy("RandomNormalLike")
+    assert "seed" in seeded(unseeded).graph[0].attributes
+    assert "seed" not in unseeded.graph[0].attributes
+
+
+@pytest.mark.parametrize(
+    ("interface", "feed", "wanted"),
+    [
+        (Interface(removed=("unused",)), {"x": row(1), "unused": row(2)}, {"x": row(1)}),
+        (Interface(inputs=(Recast("x", (1,), "float32"),)), {"x": np.float32(3)}, {"x": np.array([3], np.float32)}),
+        (Interface(inputs=(Recast("x", (1, 1), "float32"),)), {"x": row(3).astype(np.float16)}, {"x": row(3)}),
+        (Interface(), {"x": row(1)}, {"x": row(1)}),
+    ],
+)
+def test_followed_feeds_go_with_the_interface(
+    interface: Interface, feed: dict[str, Array], wanted: dict[str, Array]
+) -> None:
+    made = Rewritten(model(), 1, interface=interface)
+    (followed,) = followed_feeds(model(), [made], open_session, [feed])
+    assert set(followed) == set(wanted)
+    for name, array in wanted.items():
+        np.testing.assert_array_equal(followed[name], array)
+        assert (np.asarray(followed[name]).dtype, np.shape(followed[name])) == (array.dtype, array.shape)
+
+
+def test_outputs_of_another_shape_and_type_are_compared_by_their_values() -> None:
+    nodes = [helper.make_node("Mul", ["x", "k"], ["z"]), helper.make_node("Reshape", ["z", "s"], ["y"])]
+    flat = small_model(
+        nodes,
+        [tensor("x", [1, 4])],
+        [tensor("y", [4])],
+        [
+            onnx.numpy_helper.from_array(np.full(1, 2, np.float32), "k"),
+            onnx.numpy_helper.from_array(np.array([4], np.int64), "s"),
+        ],
+    )
+    made = Rewritten(flat, 1, interface=Interface(outputs=(Recast("y", (4,), "float32"),)))
+    bound = Pass(Declaration("fold_x", "", Exact("")), lambda _: made)
+    original = model()
+    parity = judge_passes([bound], original, [made], open_session, FEEDS)
+    assert statuses(list(parity.verdicts)) == {"pass.fold_x": "passed"}
+    assert parity.first[0]["y"].shape == (4,)
+
+
+@pytest.mark.parametrize(
+    ("exactness", "hits", "wanted"),
+    [
+        (Exact(""), 1, 100.0),
+        (Bounded(60.0, ""), 1, 60.0),
+        (Bounded(60.0, ""), 0, 100.0),
+        (Bounded(110.0, ""), 1, 100.0),
+    ],
+)
+def test_least_db_is_that_of_the_worst_approximation_applied(
+    exactness: Exact | Bounded, hits: int, wanted: float
+) -> None:
+    bound = Pass(Declaration("fold_x", "", exactness), lambda given: Rewritten(given, hits))
+    assert least_db([bound], [Rewritten(model(), hits)], 100.0) == wanted
