@@ -1,0 +1,109 @@
+"""IsNaN of a softmax is gone, and wholly masked rows still give 0."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+import pytest
+from onnx import helper
+
+from surgery.rewrite_mask_constants import rewrite_mask_constants
+from surgery.rewrite_safe_softmax import rewrite_safe_softmax
+from tests.gates.small_graphs import constant, model, tensor
+from tests.onnx_runs import Array, run
+from tests.surgery.graphs import check
+
+N = 5
+SCORES = np.random.default_rng(4).normal(0, 5, (2, N, N)).astype(np.float32)
+ROWS = np.tril(np.ones((1, N, N)), -1)
+"""Keeps what lies before: the first row is wholly masked."""
+
+
+def safe(kept: Array | None, opset: int = 18, add: bool = True, **axis: Any) -> ir.Model:
+    """Scores `s` under the mask `kept` (an input where None), 0 where the softmax is NaN."""
+    nodes = [
+        helper.make_node("Equal", ["kept", "zero"], ["gone"], "ask"),
+        helper.make_node("Where", ["gone", "low", "zero"], ["m"], "mask"),
+        helper.make_node("Add", ["s", "m"], ["x"], "add"),
+        helper.make_node("Softmax", ["x"], ["p"], "soft", **axis),
+        helper.make_node("IsNaN", ["p"], ["nan"], "isnan"),
+        helper.make_node("Where", ["nan", "zero", "p"], ["y"], "safe"),
+    ]
+    constants = [constant("zero", 0), constant("low", -np.inf)]
+    inputs = [tensor("s", [2, N, N])]
+    if kept is None:
+        inputs.append(tensor("kept", [1, N, N]))
+    elif add:
+        constants.append(constant("m", np.where(kept > 0, 0, -np.inf)))
+        nodes = nodes[2:]
+    else:
+        nodes[1:3] = [helper.make_node("Where", ["gone", "low", "s"], ["x"], "fill")]
+        constants.append(constant("kept", kept))
+    return model(nodes, inputs, [tensor("y", [2, N, N])], constants, opset=opset)
+
+
+def feed(kept: Array | None) -> dict[str, Any]:
+    return {"s": SCORES} if kept is not None else {"s": SCORES, "kept": ROWS.astype(np.float32)}
+
+
+@pytest.mark.parametrize("opset", [13, 17, 18, 19])
+@pytest.mark.parametrize("axis", [{"axis": -1}, {"axis": 2}, {"axis": 1}, {}], ids=str)
+@pytest.mark.parametrize("kept", [None, ROWS], ids=["mask is an input", "mask is constant"])
+def test_safe_softmax_gives_zero_rows_when_they_are_wholly_masked(
+    kept: Array | None, axis: dict[str, Any], opset: int
+) -> None:
+    original = safe(kept, opset, **axis)
+    done = rewrite_safe_softmax().rewrite(original)
+    assert (done.hits, done.refused) == (1, ())
+    check(done.model)
+    assert not any(node.op_type == "IsNaN" for node in done.model.graph)
+    wanted = run(original, feed(kept))["y"]
+    assert not wanted[:, 0 if axis != {"axis": 1} else slice(None), -1].any()
+    np.testing.assert_array_equal(run(done.model, feed(kept))["y"], wanted)
+    masked = rewrite_mask_constants().rewrite(done.model)
+    assert masked.hits == 1
+    check(masked.model)
+    np.testing.assert_array_equal(run(masked.model, feed(kept))["y"], wanted)
+
+
+def test_safe_softmax_is_the_softmax_when_a_constant_mask_leaves_every_row_a_score() -> None:
+    kept = np.tril(np.ones((1, N, N)))
+    original = safe(kept, axis=-1)
+    done = rewrite_safe_softmax().rewrite(original)
+    assert done.hits == 1
+    check(done.model)
+    assert [node.op_type for node in done.model.graph] == ["Add", "Softmax", "Identity"]
+    np.testing.assert_array_equal(run(done.model, feed(kept))["y"], run(original, feed(kept))["y"])
+
+
+def test_safe_softmax_works_when_the_mask_is_a_fill() -> None:
+    original = safe(ROWS, add=False, axis=-1)
+    done = rewrite_mask_constants().rewrite(rewrite_safe_softmax().rewrite(original).model)
+    check(done.model)
+    np.testing.assert_array_equal(run(done.model, feed(ROWS))["y"], run(original, feed(ROWS))["y"])
+
+
+@pytest.mark.parametrize("axis", [{"axis": 1}, {}], ids=str)
+def test_safe_softmax_is_left_when_the_opset_gives_it_several_axes(axis: dict[str, Any]) -> None:
+    original = safe(None, 12, **axis)
+    assert rewrite_safe_softmax().rewrite(original).model is original
+
+
+def test_safe_softmax_takes_opset_12_when_its_axis_is_the_last() -> None:
+    original = safe(None, 12, axis=-1)
+    done = rewrite_safe_softmax().rewrite(original)
+    assert done.hits == 1
+    check(done.model)
+    np.testing.assert_array_equal(run(done.model, feed(None))["y"], run(original, feed(None))["y"])
+
+
+def test_isnan_is_left_when_it_is_of_no_softmax() -> None:
+    nodes = [
+        helper.make_node("Tanh", ["s"], ["p"], "soft"),
+        helper.make_node("IsNaN", ["p"], ["nan"], "isnan"),
+        helper.make_node("Where", ["nan", "zero", "p"], ["y"], "safe"),
+    ]
+    original = model(nodes, [tensor("s", [2, N])], [tensor("y", [2, N])], [constant("zero", 0)])
+    assert rewrite_safe_softmax().rewrite(original).model is original
