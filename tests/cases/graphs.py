@@ -58,12 +58,10 @@ def clip(inputs: Sequence[str], *bounds: onnx.TensorProto) -> onnx.ModelProto:
 
 def branches(condition: onnx.TensorProto | None) -> onnx.ModelProto:
     """An If whose branches read the outer graph; `condition` None makes it an input."""
-    then = helper.make_graph(
-        [helper.make_node("Mul", ["c0", "k"], ["t"], "then_mul")], "then", [], [tensor("t", SHAPE)]
-    )
-    other = helper.make_graph(
-        [helper.make_node("Identity", ["c0"], ["f"], "else_id")], "else", [], [tensor("f", SHAPE)]
-    )
+    scaled = helper.make_node("Mul", ["c0", "k"], ["t"], "then_mul")
+    then = helper.make_graph([scaled], "then", [], [tensor("t", SHAPE)])
+    kept = helper.make_node("Identity", ["c0"], ["f"], "else_id")
+    other = helper.make_graph([kept], "else", [], [tensor("f", SHAPE)])
     nodes = [
         conv("x", "c0", "c0"),
         helper.make_node("If", ["cond"], ["i"], "if0", then_branch=then, else_branch=other),

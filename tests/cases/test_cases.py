@@ -17,7 +17,7 @@ from contracts.errors import EXIT_DONE, EXIT_FAILED, EXIT_REFUSED
 from rknn_tts.carried import CARRIED_KEYS
 from rknn_tts.cli import run as run_command
 from tests.cases import graphs
-from tests.gates.small_graphs import constant
+from tests.gates.small_graphs import constant, tensor
 from tests.onnx_runs import Array, run, snr_db
 
 EQUAL_DB = 100.0
@@ -56,7 +56,9 @@ WORKS = {
         lambda: graphs.layer_norm(("y", "", ""), axis=-1, epsilon=1e-5), feed=lambda: normal(x=(1, 64, 192))
     ),
     "conv_transpose_same": Works(graphs.conv_transpose_same),
-    "scalar_input": Works(graphs.scalar_input, feed=lambda: {**normal(x=(1, 16, 64)), "speed": np.float32(1.25)}),
+    "scalar_input": Works(
+        graphs.scalar_input, feed=lambda: {**normal(x=(1, 16, 64)), "speed": np.array(1.25, np.float32)}
+    ),
 }
 
 
@@ -141,8 +143,8 @@ def test_noise_becomes_an_input_and_two_runs_on_one_draw_are_equal(folder: Path)
     # By hand: the same convolution on x + 0.667 n.
     plain = graphs.model(
         [graphs.conv("x", "conv", "y")],
-        [graphs.tensor("x", [1, 16, 64])],
-        [graphs.tensor("y", [1, 16, 64])],
+        [tensor("x", [1, 16, 64])],
+        [tensor("y", [1, 16, 64])],
         [graphs.weight("w", 16, 16, 3)],
     )
     mixed = (feed["x"] + np.float32(0.667) * feed["n"]).astype(np.float32)
