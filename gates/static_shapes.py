@@ -7,6 +7,7 @@ and then fail in the simulator; shapes that are not static are refused or guesse
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator
 
@@ -18,6 +19,13 @@ from gates.graphs import NO_SHAPES, node_label
 from gates.sentences import listed
 
 GATE = "structure.static_shapes"
+
+BYTES_PER_VALUE = 2
+"""The NPU computes in fp16."""
+
+MOST_ELEMENTS = 2**32 // BYTES_PER_VALUE
+"""Of one tensor: an engine is mapped into 32-bit addresses, and larger mappings are refused (reference, The IOVA
+ceiling)."""
 
 
 def static_shapes(model: ir.Model, shaped: ir.Model | None) -> Verdict:
@@ -50,7 +58,7 @@ def _input_offences(model: ir.Model) -> Iterator[str]:
     for value in model.graph.inputs:
         offence = _shape_offence(value)
         if offence:
-            yield f"input '{value.name}' {offence}: give its sizes"
+            yield f"input '{value.name}' {offence}: give it fixed sizes"
         elif value.shape is not None and value.shape.rank() == 0:
             yield f"input '{value.name}' has rank 0, which the toolkit cannot feed: make its shape [1]"
 
@@ -71,7 +79,12 @@ def _shape_offence(value: ir.Value) -> str | None:
     sizes = [size if isinstance(size, int) else str(size.value or "?") for size in value.shape]
     if not all(isinstance(size, int) for size in sizes):
         return f"has the shape [{', '.join(map(str, sizes))}], which is not fixed"
-    return f"has the shape {sizes}, which holds no values" if 0 in sizes else None
+    if 0 in sizes:
+        return f"has the shape {sizes}, which holds no values"
+    elements = math.prod(size for size in sizes if isinstance(size, int))
+    if elements > MOST_ELEMENTS:
+        return f"has the shape {sizes}, {elements * BYTES_PER_VALUE / 1e9:.1f} GB, and the NPU can address 4.3 GB"
+    return None
 
 
 def _name_offences(model: ir.Model) -> Iterator[str]:

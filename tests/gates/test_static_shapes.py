@@ -49,9 +49,10 @@ def test_static_shapes_passes_when_opset_is_at_most_19(opset: int) -> None:
         (chain("Tanh", opset=20), "opset 20 is past 19"),
         (chain("Tanh", ir_version=11), "IR version 11 is past 10"),
         (add(tensor("s", [])), "input 's' has rank 0"),
-        (chain("Tanh", shape=("N", 4)), "input 'x' has the shape [N, 4], which is not fixed: give its sizes"),
+        (chain("Tanh", shape=("N", 4)), "input 'x' has the shape [N, 4], which is not fixed: give it fixed sizes"),
         (chain("Tanh", "Relu", shape=(1, "T")), "tensor 't0' of Tanh, node 'n0', has the shape [1, T]"),
         (chain("Tanh", shape=(1, 0)), "input 'x' has the shape [1, 0], which holds no values"),
+        (chain("Tanh", "Relu", shape=(3, 2**30)), "tensor 't0' of Tanh, node 'n0', has the shape [3, 1073741824], 6.4"),
         (chain("Blorp", "Tanh"), "tensor 't0' of Blorp, node 'n0', has no known shape"),
     ],
 )

@@ -146,7 +146,7 @@ def test_engine_states_every_key_of_the_design(workshop: Workshop, built: Outcom
     assert set(manifest) >= MANIFEST_KEYS
     assert manifest["schema"] == "rknn-tts/engine/1"
     assert (manifest["family"], manifest["stage"], manifest["target"]) == ("piper", "decoder", "rk3588")
-    assert manifest["toolkit"] == {"name": "rknn-toolkit2", "version": "2.3.2"}
+    assert manifest["toolkit"] == {"name": "rknn-toolkit2", "version": "2.3.2", "disabled_rules": []}
     assert manifest["inputs"] == [
         {"name": "z", "shape": [1, 8, 109], "dtype": "float32"},
         {"name": "y_mask", "shape": [1, 1, 109], "dtype": "float32"},
