@@ -1,0 +1,73 @@
+"""The hardware fields that a convolution's sizes go into, and which sizes the compiler makes fit.
+
+Measured with rknn-toolkit2 2.3.2 (one graph of one layer for each size, its log read for REGTASK lines). The stride's
+field is the same on rk3562, rk3566, rk3568, rk3576 and rk3588; no other target was measured.
+
+- Conv: strides of 2 to 256 on five targets, and 500 drawn convolutions of one and two axes on rk3588.
+- ConvTranspose: kernels of 1 to 64, paddings of 0 to 20, strides 1, 2, 4 and 8.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+STRIDE_LIMIT = 7
+"""The largest stride that the field (offset 0x1014, shift 0 for the last axis, 3 for the one before) holds."""
+
+TARGETS_MEASURED = frozenset({"rk3562", "rk3566", "rk3568", "rk3576", "rk3588"})
+
+_OWN_SPLIT_LONGEST = 15
+"""Up to here the compiler itself cuts an axis into pieces where kernel and stride are equal and divide it."""
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One spatial axis of a convolution or pool: steps of its input, and its attributes along it."""
+
+    length: int
+    kernel: int
+    stride: int = 1
+    dilation: int = 1
+    pad_begin: int = 0
+    pad_end: int = 0
+
+    @property
+    def reach(self) -> int:
+        """How many steps the kernel covers, the gaps of its dilation included."""
+        return self.dilation * (self.kernel - 1) + 1
+
+    @property
+    def steps(self) -> int:
+        """How many steps a Conv makes of it (ONNX operator specification); below 1 where the kernel is too long."""
+        return (self.length + self.pad_begin + self.pad_end - self.reach) // self.stride + 1
+
+
+def stride_holds(stride: int) -> bool:
+    """Whether the compiler brings `stride` into the field: it takes factors of 2 out, the rest must fit.
+
+    So 2 to 8, 10, 12, 14, 16, 20, 24, ... do, and 9, 11, 13, 15, 17, 18, 30, 60 do not.
+    """
+    while stride % 2 == 0:
+        stride //= 2
+    return stride <= STRIDE_LIMIT
+
+
+def overflowing(axes: Sequence[Axis]) -> tuple[int, ...]:
+    """Which of `axes` of a Conv overflow the stride's field, by their place; none where it builds with no such line.
+
+    An axis that the compiler cuts itself, or that makes one step, does not, unless another one has its factors taken
+    out.
+    """
+    spared = {place for place, axis in enumerate(axes) if _is_spared(axis)}
+    if any(axis.stride > STRIDE_LIMIT and stride_holds(axis.stride) for axis in axes):
+        spared = set()
+    return tuple(place for place, axis in enumerate(axes) if not stride_holds(axis.stride) and place not in spared)
+
+
+def _is_spared(axis: Axis) -> bool:
+    if axis.pad_begin or (axis.dilation != 1 and axis.kernel != 1):
+        return False
+    one_step = axis.kernel == axis.length and axis.steps == 1
+    divides = axis.length % axis.stride == 0 and not axis.pad_end
+    return one_step or (axis.kernel == axis.stride <= _OWN_SPLIT_LONGEST and divides)

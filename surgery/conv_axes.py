@@ -1,0 +1,56 @@
+"""The spatial axes of a convolution or pool, read from its attributes and the shape of its input."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import onnx_ir as ir
+
+from contracts.convolution_fields import Axis
+from surgery.declaration import Refused
+
+STATIC_LENGTH = "static lengths"
+EXPLICIT_PADS = "explicit pads"
+EVERY_AXIS = "one number an axis"
+
+PRECONDITIONS = (STATIC_LENGTH, EXPLICIT_PADS, EVERY_AXIS)
+
+_EXPLICIT = ("", "NOTSET", "VALID")
+
+
+def axes_of(node: ir.Node) -> tuple[Axis, ...] | Refused:
+    """The axes of `node`, a Conv, ConvTranspose or pool, in order; or what of it is not known."""
+    label = label_of(node)
+    auto_pad = node.attributes.get_string("auto_pad") or ""
+    if auto_pad not in _EXPLICIT:
+        return Refused(label, EXPLICIT_PADS, "auto_pad NOTSET or VALID", f"auto_pad {auto_pad}")
+    lengths = static_sizes(node.inputs[0])
+    kernel = node.attributes.get_ints("kernel_shape") or static_sizes(node.inputs[1])[2:]
+    if not lengths or not kernel:
+        what, value = ("input", node.inputs[0]) if not lengths else ("weights", node.inputs[1])
+        return Refused(label, STATIC_LENGTH, "a fixed shape", f"the {what} '{value.name if value else ''}' has none")
+    rank = len(lengths) - 2
+    strides, dilations = (numbers(node, name, [1] * rank) for name in ("strides", "dilations"))
+    pads = [0] * 2 * rank if auto_pad == "VALID" else numbers(node, "pads", [0] * 2 * rank)
+    stated = {"kernel": len(kernel), "strides": len(strides), "dilations": len(dilations), "pads": len(pads) / 2}
+    wrong = [what for what, count in stated.items() if count != rank]
+    if wrong:
+        return Refused(label, EVERY_AXIS, f"{rank} of each", f"{', '.join(wrong)} for another number of axes")
+    sizes = zip(lengths[2:], kernel, strides, dilations, pads[:rank], pads[rank:], strict=True)
+    return tuple(Axis(*of_axis) for of_axis in sizes)
+
+
+def numbers(node: ir.Node, name: str, default: Sequence[int]) -> list[int]:
+    """The attribute `name` of `node`, or `default` where it is absent."""
+    return list(node.attributes.get_ints(name) or default)
+
+
+def static_sizes(value: ir.Value | None) -> list[int]:
+    """The sizes of `value`; none where one of them is not fixed."""
+    sizes = list(value.shape) if value is not None and value.shape is not None else []
+    return [size for size in sizes if isinstance(size, int)] if all(isinstance(s, int) for s in sizes) else []
+
+
+def label_of(node: ir.Node) -> str:
+    """How a refusal names `node`: by its name, or by its first output where it has none."""
+    return node.name or f"the node that makes '{node.outputs[0].name}'"
