@@ -1,0 +1,140 @@
+"""Fold what does not depend on the data: constants, static shapes, and every If whose condition is one of them.
+
+Before: Constant nodes, Shape, Gather and arithmetic on sizes, If(Equal(size, 1)), Identity around the real operators.
+After: the real operators and their weights. One walk in topological order: types and shapes are inferred node by node,
+with the constants found so far, so that a chain of any length folds at once. Dead nodes and unused weights go as well.
+
+Precondition: no tensor, computed or folded, is larger than a graph file can be.
+
+Left as it is, because a compiler decides about it: a random operator, a constant that is larger than the limits of
+`surgery.constant_limits`, the bodies of Loop and Scan, both branches of an If whose condition depends on the data.
+
+Exact: the same operators on the same constants, once instead of at every run. Chosen after a comparison: onnxslim
+0.1.98 swaps the pads of torch's F.pad (toolkit-facts); onnxscript 0.7's folding computes a tensor before it asks for
+its size, keeps ConstantOfShape, and renames a value from outside that a branch puts out; onnxruntime's offline
+optimisation puts in operators of its own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import onnx_ir as ir
+
+from surgery.constant_branches import inline_branch, taken_branch
+from surgery.constant_limits import Budget, computed, largest_output
+from surgery.constant_nodes import stated
+from surgery.declaration import Declaration, Exact, Pass, Refused, Rewritten
+from surgery.matching import ONNX_DOMAINS, Matched
+from surgery.node_types import Types, is_constant, output_types, stated_type, tensor_type
+from surgery.scopes import Names, drop_unused, drop_unused_weights, fresh_value_name, named, names_of, replace_value
+
+LARGEST_TENSOR_BYTES = 2**31
+"""Largest tensor of a graph: what a protobuf holds at most, and half of what 32 bits address."""
+
+A_SIZE = "tensors that can be held"
+
+DECLARATION = Declaration(
+    name="fold_constants",
+    summary="fold constants and static shapes, and take the branch of every If whose condition is constant",
+    exactness=Exact("the same operators on the same constants, computed once instead of at every run"),
+    after=frozenset({"normalise_static_inputs", "decompose_functions"}),
+    matches=(
+        Matched(
+            "Constant",
+            used=frozenset(
+                {"value", "value_float", "value_floats", "value_int", "value_ints", "value_string", "value_strings"}
+            ),
+            required={"sparse_value": "absent"},
+        ),
+        Matched("Identity"),
+        Matched("If", used=frozenset({"then_branch", "else_branch"})),
+    ),
+    preconditions=(A_SIZE,),
+)
+
+
+def fold_constants() -> Pass:
+    """The pass; its hits are the nodes that were folded, inlined or dropped, and the weights that nothing used."""
+
+    def rewrite(model: ir.Model) -> Rewritten:
+        folded = model.clone()
+        hits, refused = _fold(folded.graph, folded.opset_imports)
+        if refused or not hits:
+            return Rewritten(model, 0, refused)
+        return Rewritten(folded, hits)
+
+    return Pass(DECLARATION, rewrite)
+
+
+def _fold(graph: ir.Graph, opsets: Mapping[str, int]) -> tuple[int, tuple[Refused, ...]]:
+    """Fold `graph` in place: how often, and which tensors are out of bounds."""
+    opset = max(opsets.get(domain, 0) for domain in ONNX_DOMAINS)
+    types: Types = {value: known for value in graph.inputs if (known := stated_type(value)) is not None}
+    names, budget, hits = names_of(graph), Budget(), 0
+    refused: list[Refused] = []
+    for node in graph:  # onnx-ir's list of nodes stands it when nodes go and come during the walk
+        branches = taken_branch(node)
+        if branches is not None:
+            inline_branch(node, *branches, names, DECLARATION.name)
+            hits += 1
+            continue
+        replacements: Sequence[ir.Value | ir.TensorProtocol] | None = _renamed(node) or stated(node)
+        if replacements is None:
+            types |= {value: tensor_type(value) for value in node.inputs if value is not None and is_constant(value)}
+            types |= output_types(node, types, opset)
+            place = _too_large(node, types)
+            if place is not None:
+                refused.append(place)
+                continue
+            arrays, budget = computed(node, types, opset, budget)
+            replacements = None if arrays is None else [ir.tensor(array) for array in arrays]
+        if replacements is not None:
+            _put(node, replacements, names)
+            hits += 1
+    return hits + drop_unused(graph), tuple(refused)
+
+
+def _renamed(node: ir.Node) -> list[ir.Value] | None:
+    """What an Identity gives another name to; None where that is the name of a graph output, which stays."""
+    if node.op_type != "Identity" or node.domain not in ONNX_DOMAINS or node.outputs[0].is_graph_output():
+        return None
+    return [value for value in node.inputs if value is not None] or None
+
+
+def _too_large(node: ir.Node, types: Types) -> Refused | None:
+    """Says so where an output of `node` cannot be held."""
+    size, shape = largest_output(node, types)
+    if size <= LARGEST_TENSOR_BYTES:
+        return None
+    label = node.name or f"the node that makes '{node.outputs[0].name}'"
+    much = "without end" if math.isinf(size) else f"of {size / 2**30:.1f} GiB, shape {shape}"
+    limit = f"at most {LARGEST_TENSOR_BYTES // 2**30} GiB each"
+    return Refused(label, A_SIZE, limit, f"{node.op_type} makes one {much}")
+
+
+def _put(node: ir.Node, replacements: Sequence[ir.Value | ir.TensorProtocol], names: Names) -> None:
+    """Replace `node` by weights, or by other values, for its outputs; weights that nothing reads any more go."""
+    graph = node.graph
+    assert isinstance(graph, ir.Graph)
+    made = [value for value in node.outputs if value.name]
+    identities = []
+    for value, replacement in zip(made, replacements, strict=True):
+        new = replacement if isinstance(replacement, ir.Value) else _weight(value, replacement, names)
+        identities.append(replace_value(value, new, names, DECLARATION.name))
+        if new is not replacement and new.uses():
+            graph.register_initializer(new)
+    graph.insert_after(node, [identity for identity in identities if identity is not None])
+    read = {value: None for value in node.inputs if value is not None and value.is_initializer()}
+    graph.remove(node, safe=True)
+    drop_unused_weights(graph, list(read))
+
+
+def _weight(value: ir.Value, tensor: ir.TensorProtocol, names: Names) -> ir.Value:
+    """A weight in the place of `value`, under its name unless the graph puts that out."""
+    name = value.name or ""
+    if value.is_graph_output():
+        name = fresh_value_name(f"{name}/{DECLARATION.name}", names)
+    shape = ir.Shape(tensor.shape.numpy())
+    return ir.Value(name=name, type=ir.TensorType(tensor.dtype), shape=shape, const_value=named(tensor, name))
