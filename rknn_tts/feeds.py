@@ -1,7 +1,8 @@
-"""Inputs on which a foreign graph is judged: seeded stand-ins for the real ones that nobody gave."""
+"""Inputs on which a foreign graph is judged: those that the user gives, or seeded stand-ins for them."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -10,24 +11,84 @@ from numpy.typing import NDArray
 
 from contracts.errors import UserInput
 from contracts.seed import SEED
+from rknn_tts.carried import FEEDS_LIMIT_BYTES
+from rknn_tts.index_ranges import index_sizes
+from rknn_tts.inputs_file import read_inputs
+
+__all__ = ["STAND_IN_LIMIT_BYTES", "read_inputs", "stand_in_feed"]
+
+STAND_IN_LIMIT_BYTES = 1 << 28
+"""Largest input that a stand-in is drawn for: drawing takes three times that, and all inputs of an engine lie in the
+board's memory beside its weights. A file may claim any size."""
 
 
 def stand_in_feed(model: ir.Model, where: str) -> dict[str, NDArray[Any]]:
-    """Standard normal values for every input of `model`.
+    """Values for every input of `model`: standard normal ones, and indices over the whole axis that they index.
+
+    Args:
+        model: its inputs have static shapes; sizes that are open are left out of a shape.
+        where: what sentences call the file.
 
     Raises:
-        UserInput: an input is of no floating-point type.
+        UserInput: an input is of integers or truth values that index nothing, of no numbers, or too large.
     """
     rng = np.random.default_rng(SEED)
+    inputs = [value for value in model.graph.inputs if value.name is not None and not value.is_initializer()]
+    _check_kinds_and_sizes(inputs, where)
+    known = index_sizes(model) if any(_is_integer(value) for value in inputs) else {}
     feed: dict[str, NDArray[Any]] = {}
-    for value in model.graph.inputs:
-        if value.name is None or value.name in model.graph.initializers:
-            continue
-        if value.dtype is None or not value.dtype.is_floating_point():
-            raise UserInput(
-                f"{where}: the input {value.name} is of type {value.dtype}; "
-                "stand-ins are drawn for floating-point inputs only."
-            )
-        shape = [size for size in value.shape or () if isinstance(size, int)]
-        feed[value.name] = rng.standard_normal(shape).astype(value.dtype.numpy())
+    for value in inputs:
+        name = str(value.name)
+        if value.dtype is not None and value.dtype.is_floating_point():
+            feed[name] = rng.standard_normal(_shape(value)).astype(value.dtype.numpy())
+        elif value.dtype is not None and _is_integer(value) and name in known:
+            dtype = value.dtype.numpy()
+            size = min(known[name], int(np.iinfo(dtype).max) + 1)
+            feed[name] = rng.integers(0, size, _shape(value)).astype(dtype)
+        else:
+            raise UserInput(f"{where}: {_not_drawn(value)}")
     return feed
+
+
+_INTEGERS = frozenset(
+    {ir.DataType.INT8, ir.DataType.INT16, ir.DataType.INT32, ir.DataType.INT64,
+     ir.DataType.UINT8, ir.DataType.UINT16, ir.DataType.UINT32, ir.DataType.UINT64}
+)  # fmt: skip
+
+
+_NO_NUMBERS = (ir.DataType.STRING, ir.DataType.COMPLEX64, ir.DataType.COMPLEX128, ir.DataType.UNDEFINED)
+
+
+def _is_integer(value: ir.Value) -> bool:
+    return value.dtype in _INTEGERS
+
+
+def _shape(value: ir.Value) -> list[int]:
+    return [size for size in value.shape or () if isinstance(size, int)]
+
+
+def _check_kinds_and_sizes(inputs: list[ir.Value], where: str) -> None:
+    total_bytes = 0
+    for value in inputs:
+        if value.dtype in _NO_NUMBERS:
+            kind = str(value.dtype).lower()
+            raise UserInput(f"{where}: the input {value.name} is of type {kind}, and the NPU takes numbers only.")
+        shape = _shape(value)
+        size_bytes = math.prod(shape) * math.ceil(value.dtype.itemsize if value.dtype is not None else 1)
+        total_bytes += size_bytes
+        if size_bytes > STAND_IN_LIMIT_BYTES or total_bytes > FEEDS_LIMIT_BYTES:
+            raise UserInput(
+                f"{where}: the input {value.name} of shape {shape} takes {size_bytes / 1e9:.1f} GB, and stand-ins are "
+                f"drawn up to {STAND_IN_LIMIT_BYTES / 1e9:.1f} GB an input and {FEEDS_LIMIT_BYTES / 1e9:.1f} GB in "
+                "all: give it smaller sizes with --shape."
+            )
+
+
+def _not_drawn(value: ir.Value) -> str:
+    kind = value.dtype.name.lower() if value.dtype is not None else "no known type"
+    shape = ",".join(map(str, _shape(value)))
+    return (
+        f"the input {value.name} is {kind} of shape [{shape}] and indexes no axis of known size, so that nothing says "
+        f"which values it takes: give real inputs with --inputs FILE.npz, which holds an array for each input, this "
+        f'one under the name "{value.name}" (numpy.savez).'
+    )

@@ -1,0 +1,97 @@
+"""Reads the arrays of an .npz file that nobody vouches for.
+
+Nothing is unpickled, and no more is unpacked than the headers claim, which are checked first.
+"""
+
+from __future__ import annotations
+
+import math
+import zipfile
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from contracts.errors import UserInput
+from rknn_tts.carried import FEEDS_LIMIT_BYTES
+
+_DAMAGES = (
+    ValueError, OSError, EOFError, KeyError, MemoryError, RuntimeError, zlib.error, zipfile.BadZipFile,
+)  # fmt: skip
+"""What zipfile and numpy raise on what they cannot read (RuntimeError: a password, an unknown compression)."""
+
+_npy: Any = np.lib.format  # has no types
+_HEADERS = {(1, 0): _npy.read_array_header_1_0, (2, 0): _npy.read_array_header_2_0}
+"""By version of the npy format; 3.0 is for structured arrays, which no graph takes."""
+
+_ENDING = ".npy"
+_WRITE_IT = "write it with numpy.savez"
+
+
+def read_archive(path: Path, what: str) -> dict[str, NDArray[Any]]:
+    """The arrays in the .npz file `path`, by name; sentences begin with `what`.
+
+    Raises:
+        UserInput: no .npz, or damaged, too large, or with Python objects inside.
+    """
+    if not _is_file(path):
+        raise UserInput(f"{what}: there is no such file.")
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return _read_members(what, archive)
+    except _DAMAGES as error:
+        text = (str(error).strip().splitlines() or [""])[0].rstrip(".")[:200]
+        reason = "it is no .npz file" if not _is_archive(path) else f"it is damaged ({text or type(error).__name__})"
+        raise UserInput(f"{what}: {reason}; {_WRITE_IT}.") from error
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # a folder that may not be searched, or a name that is too long
+        return False
+
+
+def _is_archive(path: Path) -> bool:
+    try:
+        return zipfile.is_zipfile(path)
+    except OSError:
+        return False
+
+
+def _read_members(what: str, archive: zipfile.ZipFile) -> dict[str, NDArray[Any]]:
+    members = archive.infolist()
+    size_bytes = sum(member.file_size for member in members)
+    if size_bytes > FEEDS_LIMIT_BYTES:
+        limit = f"{FEEDS_LIMIT_BYTES / 1e9:.1f} GB"
+        raise UserInput(f"{what}: holds {size_bytes / 1e9:.1f} GB, and {limit} is the limit; give fewer windows.")
+    arrays: dict[str, NDArray[Any]] = {}
+    for member in members:
+        name = member.filename.removesuffix(_ENDING)
+        if name == member.filename:
+            raise UserInput(f"{what}: holds {name!r:.200}, which is no numpy array; {_WRITE_IT}.")
+        if name in arrays:
+            raise UserInput(f"{what}: holds two arrays of the name {name!r:.200}; {_WRITE_IT}.")
+        arrays[name] = _read_array(what, archive, member, name)
+    return arrays
+
+
+def _read_array(what: str, archive: zipfile.ZipFile, member: zipfile.ZipInfo, name: str) -> NDArray[Any]:
+    """One array. Its header is read first, for numpy makes room for what it claims before it reads on."""
+    with archive.open(member) as file:
+        version = _npy.read_magic(file)
+        if version not in _HEADERS:
+            raise ValueError(f"the array {name!r:.200} is of npy version {'.'.join(map(str, version))}")
+        shape, _, dtype = _HEADERS[version](file)
+        if dtype.hasobject:
+            raise UserInput(
+                f"{what}: the array {name!r:.200} holds Python objects, which are not read, for reading them "
+                "would run code; save it as numbers."
+            )
+        if min(shape, default=0) < 0 or math.prod(shape) * dtype.itemsize != member.file_size - file.tell():
+            raise ValueError(f"the array {name!r:.200} is not as large as it says")
+    with archive.open(member) as file:
+        array: NDArray[Any] = _npy.read_array(file, allow_pickle=False)
+        return array

@@ -1,0 +1,82 @@
+"""What the passes over a graph's inputs and outputs share: names, static shapes, and tensors that change places."""
+
+from __future__ import annotations
+
+import math
+
+import onnx_ir as ir
+from onnx_ir.passes.common import ShapeInferencePass
+
+LARGEST_TENSOR = 1 << 27
+"""Most values of a tensor that a pass brings in: half a GiB of float32, and a window's tensors take some MB (Piper's
+whole engine 43, toolkit-facts). A file may claim any size, and a comparison would draw and hold it."""
+
+
+def node_label(node: ir.Node) -> str:
+    """How a refusal names `node`: by its name, or by its first output where it has none."""
+    if node.name:
+        return f"node '{node.name}'"
+    return f"the unnamed node that makes '{node.outputs[0].name}'" if node.outputs else "an unnamed node"
+
+
+def static_shape(value: ir.Value) -> tuple[int, ...] | None:
+    """The sizes of `value`; None where one is not known."""
+    sizes = None if value.shape is None else [size for size in value.shape if isinstance(size, int)]
+    return tuple(sizes) if sizes is not None and value.shape is not None and len(sizes) == len(value.shape) else None
+
+
+def is_reasonable(shape: tuple[int, ...]) -> bool:
+    """Whether a tensor of `shape` holds something, and no more than `LARGEST_TENSOR` values."""
+    return min(shape, default=1) > 0 and math.prod(shape) <= LARGEST_TENSOR
+
+
+def numpy_dtype(value: ir.Value) -> str:
+    """The name of the dtype of `value` ("float32"), which is float32 where the graph does not say."""
+    return "float32" if value.dtype is None else str(value.dtype.numpy().name)
+
+
+def inferred(model: ir.Model) -> dict[str, ir.Value]:
+    """Every named value of the main graph of a copy of `model`, with what ONNX shape inference finds."""
+    copy = model.clone()
+    ShapeInferencePass(check_type=False, strict_mode=False, data_prop=True)(copy)
+    values = [*copy.graph.inputs, *copy.graph.initializers.values(), *(v for node in copy.graph for v in node.outputs)]
+    return {value.name: value for value in values if value.name}
+
+
+def fresh_name(graph: ir.Graph, wanted: str) -> str:
+    """`wanted`, or with underscores behind it where `graph`, or a graph inside it, has such a value already."""
+    names = {value.name for node in graph.all_nodes() for value in (*node.outputs, *node.inputs) if value is not None}
+    names |= {value.name for value in (*graph.inputs, *graph.outputs, *graph.initializers.values())}
+    while wanted in names:
+        wanted += "_"
+    return wanted
+
+
+def insert_behind(graph: ir.Graph, node: ir.Node, source: ir.Value) -> None:
+    """Put `node` into `graph` right behind what makes `source`: first of all where that is no node."""
+    producer = source.producer()
+    if producer is not None:
+        graph.insert_after(producer, node)
+    elif len(graph):
+        graph.insert_before(graph[0], node)
+    else:
+        graph.append(node)
+
+
+def put_before_output(graph: ir.Graph, output: ir.Value, node: ir.Node, aside: str) -> ir.Value:
+    """Make `node` (of one output and without a first input) what gives the graph output `output`, of a node.
+
+    The output keeps its name, and every other reader what it read, now called `aside`.
+
+    Returns:
+        The new output, of no shape yet.
+    """
+    name, made = output.name, node.outputs[0]
+    output.name = fresh_name(graph, aside)
+    made.name, made.type = name, output.type
+    node.replace_input_with(0, output)
+    insert_behind(graph, node, output)
+    for position, value in enumerate(graph.outputs):
+        if value is output:
+            graph.outputs[position] = made
+    return made
