@@ -7,15 +7,21 @@ full.
 from __future__ import annotations
 
 import logging
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import onnx
 import onnx_ir as ir
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]  # protobuf ships no types
 
 from contracts.errors import Refusal, UserInput
 from converters.onnx_faults import sort_or_fault
+from converters.onnx_protos import DEFAULT_DOMAIN_ALIAS, normalise_proto, proto_fault, sparse_tensor
+
+MESSAGE_LIMIT_BYTES = 1 << 31
+"""Of a protobuf message, and so of an ONNX without its external data (protobuf's documentation)."""
 
 _LOCATION = b"\x0a\x08location"
 """How the key of an external tensor's file stands in the bytes of a model: field 1, 8 bytes long."""
@@ -26,26 +32,24 @@ def read_onnx(path: Path) -> ir.Model:
 
     Raises:
         UserInput: no such file, not readable, or no valid ONNX (truncated, damaged, another format).
-        Refusal: external data is missing, shorter than stated, or outside the model's folder.
+        Refusal: external data is missing, of another size than stated, or outside the model's folder; a tensor is
+            sparse.
     """
-    if not path.exists():
-        raise UserInput(f"{path}: there is no such file.")
-    if path.is_dir():
-        raise UserInput(f"{path}: is a folder, an .onnx file is expected.")
+    proto = _read_proto(path)
+    if fault := proto_fault(proto):
+        raise _damaged(path, fault)
+    normalise_proto(proto)
+    if (sparse := sparse_tensor(proto)) is not None:
+        raise Refusal(f"{path}: the tensor {sparse} is kept sparse, which is not supported; save it dense.")
     try:
         with _quiet():
-            model = ir.load(path)
-    except OSError as error:
-        raise UserInput(f"{path}: cannot be read ({error.strerror or error}).") from error
-    except (DecodeError, ValueError, TypeError, KeyError, AttributeError, RuntimeError, NotImplementedError) as error:
-        raise UserInput(f"{path}: is not an ONNX model, or is cut off: {_first_line(error)}.") from error
-    if model.graph.num_nodes() == 0 and not model.graph.inputs and not model.graph.outputs:
-        raise UserInput(f"{path}: is not an ONNX model, or is cut off: it holds no graph.")
-    if "" not in model.opset_imports:
-        raise UserInput(f"{path}: is not an ONNX model, or is cut off: it states no opset.")
+            model = ir.from_proto(proto)
+    except (ValueError, TypeError, KeyError, AttributeError, RuntimeError, NotImplementedError) as error:
+        raise _damaged(path, _first_line(error)) from error
     if fault := sort_or_fault(model):
-        raise UserInput(f"{path}: is damaged, or is not valid ONNX: {fault}.")
+        raise _damaged(path, fault)
     for tensor in _external_tensors(model):
+        tensor.base_dir = path.parent
         _check_external(path, tensor)
     return model
 
@@ -56,9 +60,46 @@ def external_files(path: Path) -> tuple[Path, ...]:
     Raises:
         UserInput, Refusal: see `read_onnx`.
     """
-    if _LOCATION not in path.read_bytes():
+    if _LOCATION not in _read_bytes(path):
         return ()
     return tuple(sorted({path.parent / str(tensor.location) for tensor in _external_tensors(read_onnx(path))}))
+
+
+def _read_bytes(path: Path) -> bytes:
+    """The bytes of a file that may be an ONNX: what is none by its kind or its size is not read."""
+    try:
+        status = path.stat()
+        if stat.S_ISDIR(status.st_mode):
+            raise UserInput(f"{path}: is a folder, an .onnx file is expected.")
+        if not stat.S_ISREG(status.st_mode):  # reading a pipe or a device need not end
+            raise UserInput(f"{path}: is no regular file, an .onnx file is expected.")
+        if status.st_size >= MESSAGE_LIMIT_BYTES:
+            raise UserInput(
+                f"{path}: is not an ONNX model: it has {status.st_size / 1e9:.1f} GB, and one file holds "
+                f"{MESSAGE_LIMIT_BYTES / 1e9:.1f} GB at most; a larger model keeps its weights in external data."
+            )
+        return path.read_bytes()
+    except FileNotFoundError as error:
+        raise UserInput(f"{path}: there is no such file.") from error
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the path
+        raise UserInput(f"{path}: cannot be read ({getattr(error, 'strerror', None) or error}).") from error
+
+
+def _read_proto(path: Path) -> onnx.ModelProto:
+    try:
+        proto = onnx.load_model_from_string(_read_bytes(path))
+    except (DecodeError, ValueError, RuntimeError) as error:
+        raise UserInput(f"{path}: is not an ONNX model, or is cut off: {_first_line(error)}.") from error
+    graph = proto.graph
+    if not (graph.node or graph.input or graph.output):
+        raise UserInput(f"{path}: is not an ONNX model, or is cut off: it holds no graph.")
+    if not any(entry.domain in ("", DEFAULT_DOMAIN_ALIAS) for entry in proto.opset_import):
+        raise UserInput(f"{path}: is not an ONNX model, or is cut off: it states no opset.")
+    return proto
+
+
+def _damaged(path: Path, fault: str) -> UserInput:
+    return UserInput(f"{path}: is damaged, or is not valid ONNX: {fault}.")
 
 
 def _external_tensors(model: ir.Model) -> list[ir.ExternalTensor]:
@@ -77,27 +118,34 @@ def _check_external(path: Path, tensor: ir.ExternalTensor) -> None:
     # Beside the name we were given, as every reader looks for it, though that may be a link to a model elsewhere.
     folder, location = path.parent, Path(str(tensor.location))
     target = folder / location
-    if location.is_absolute() or not target.resolve().is_relative_to(folder.resolve()):
+    shown = f"{str(location)!s:.200}"
+    try:
+        inside = not location.is_absolute() and target.resolve().is_relative_to(folder.resolve())
+        found, size_bytes = target.is_file(), target.stat().st_size if target.is_file() else 0
+    except (OSError, ValueError, RuntimeError) as error:  # too long, with a NUL, links in a circle
         raise Refusal(
-            f"{path}: the tensor {tensor.name} keeps its data in {location}, outside the model's folder; "
+            f"{path}: the external data file {shown} of the tensor {tensor.name} cannot be read ({error!s:.200})."
+        ) from error
+    if not inside:
+        raise Refusal(
+            f"{path}: the tensor {tensor.name} keeps its data in {shown}, outside the model's folder; "
             "external data is read only from inside it. Move the data there and save the model again."
         )
-    if not target.is_file():
+    if not found:
         raise Refusal(
-            f"{path}: the external data file {location} of the tensor {tensor.name} is missing; "
-            "put it beside the model."
+            f"{path}: the external data file {shown} of the tensor {tensor.name} is missing; put it beside the model."
         )
     length = tensor.nbytes if tensor.length is None else tensor.length
-    if length < tensor.nbytes:
+    if length != tensor.nbytes:
         raise Refusal(
             f"{path}: the tensor {tensor.name} of {tensor.nbytes} bytes states a length of {length} bytes in the "
-            f"external data file {location}."
+            f"external data file {shown}."
         )
     needed = (tensor.offset or 0) + length
-    if target.stat().st_size < needed:
+    if size_bytes < needed:
         raise Refusal(
-            f"{path}: the external data file {location} is cut off: the tensor {tensor.name} needs {needed} bytes "
-            f"of it, it has {target.stat().st_size}."
+            f"{path}: the external data file {shown} is cut off: the tensor {tensor.name} needs {needed} bytes "
+            f"of it, it has {size_bytes}."
         )
 
 
@@ -113,5 +161,7 @@ def _quiet() -> Iterator[None]:
         logger.setLevel(level)
 
 
-def _first_line(error: Exception) -> str:
+def _first_line(error: BaseException) -> str:
+    while isinstance(error, ir.serde.SerdeError) and error.__cause__ is not None:  # tells only the way to the fault
+        error = error.__cause__
     return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")[:200]

@@ -63,6 +63,34 @@ def test_attribute_without_a_type_is_named() -> None:
     assert sort_or_fault(of(node)) == "the attribute alpha of the node relu has no type"
 
 
+def called(node: onnx.NodeProto) -> ir.Model:
+    """A model that calls a function which consists of `node`, from a to b."""
+    made = proto([helper.make_node("F", ["x"], ["y"], domain="local")], [tensor("x", [4])], [tensor("y", [4])])
+    made.opset_import.append(helper.make_opsetid("local", 1))
+    function = helper.make_function("local", "F", ["a"], ["b"], [node], [helper.make_opsetid("", 17)], ["alpha"])
+    made.functions.append(function)
+    return ir.from_proto(made)
+
+
+def test_fault_inside_a_function_is_named() -> None:
+    assert sort_or_fault(called(helper.make_node("Abs", ["a"], ["b"]))) is None
+    fault = sort_or_fault(called(helper.make_node("Abs", ["gone"], ["b"], "inner")))
+    assert fault == "the node inner reads gone, which nothing makes"
+
+
+def referring() -> onnx.NodeProto:
+    node = helper.make_node("LeakyRelu", ["a"], ["b"], "relu")
+    node.attribute.append(onnx.AttributeProto(name="alpha", type=onnx.AttributeProto.FLOAT, ref_attr_name="alpha"))
+    return node
+
+
+def test_attribute_may_refer_to_one_of_its_function_and_to_none_elsewhere() -> None:
+    assert sort_or_fault(called(referring())) is None
+    outside = referring()
+    outside.input[0], outside.output[0] = "x", "y"
+    assert sort_or_fault(of(outside)) == "the attribute alpha of the node relu refers to no function's"
+
+
 def test_fault_inside_a_branch_is_named() -> None:
     body = helper.make_graph([helper.make_node("Abs", ["gone"], ["b"], "inner")], "branch", [], [tensor("b", [4])])
     nodes = [helper.make_node("If", ["c"], ["y"], "if", then_branch=body, else_branch=body)]

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
 import json
+import os
+import pickle
+import zipfile
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -13,7 +16,7 @@ from hypothesis import strategies as st
 from onnx import TensorProto, helper
 
 from contracts.errors import Refusal, UserInput
-from converters.onnx_file import read_onnx
+from converters.onnx_file import external_files, read_onnx
 from tests.gates.small_graphs import proto, tensor
 from tests.vits_writer.recipe import Recipe
 from tests.vits_writer.voice import voice_model
@@ -59,6 +62,77 @@ def test_read_onnx_refuses_a_file_that_is_not_there(tmp_path: Path) -> None:
 def test_read_onnx_refuses_a_folder(tmp_path: Path) -> None:
     with pytest.raises(UserInput, match="is a folder"):
         read_onnx(tmp_path)
+
+
+def test_read_onnx_opens_no_pipe_and_no_device_for_reading_them_need_not_end(tmp_path: Path) -> None:
+    pipe, device = tmp_path / "pipe.onnx", tmp_path / "device.onnx"
+    os.mkfifo(pipe)
+    device.symlink_to("/dev/zero")
+    for path in (pipe, device):
+        for read in (read_onnx, external_files):
+            with pytest.raises(UserInput, match="is no regular file"):
+                read(path)
+
+
+@pytest.mark.parametrize("link", ["itself.onnx", "nowhere"])
+def test_read_onnx_refuses_a_link_that_leads_nowhere(tmp_path: Path, link: str) -> None:
+    path = tmp_path / "itself.onnx"
+    path.symlink_to(link)
+    for read in (read_onnx, external_files):
+        with pytest.raises(UserInput, match=r"itself\.onnx: (cannot be read|there is no such file)"):
+            read(path)
+
+
+def test_read_onnx_reads_nothing_of_a_file_that_is_too_large_for_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "voice.onnx"
+    with path.open("wb") as file:
+        file.truncate(100 << 30)  # a hole: it takes no room on the disk
+    monkeypatch.setattr(Path, "read_bytes", lambda _: pytest.fail("it is read"))
+    for read in (read_onnx, external_files):
+        with pytest.raises(UserInput, match=r"has 107\.4 GB, and one file holds 2\.1 GB at most"):
+            read(path)
+
+
+class Touching:
+    """Executes a command when it is unpickled."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple[Callable[[str], int], tuple[str]]:
+        return os.system, (f"touch {self.path}",)
+
+
+def pickled(path: Path, payload: object) -> None:
+    path.write_bytes(pickle.dumps(payload))
+
+
+def torch_archive(path: Path, payload: object) -> None:
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("archive/data.pkl", pickle.dumps(payload, 2))
+
+
+def object_array(path: Path, payload: object) -> None:
+    with path.open("wb") as file:
+        np.save(file, np.array([payload], dtype=object), allow_pickle=True)
+
+
+def object_archive(path: Path, payload: object) -> None:
+    with path.open("wb") as file:
+        np.savez(file, x=np.array([payload], dtype=object))
+
+
+@pytest.mark.parametrize("write", [pickled, torch_archive, object_array, object_archive])
+def test_read_onnx_executes_nothing_of_a_checkpoint_that_would(
+    tmp_path: Path, write: Callable[[Path, object], None]
+) -> None:
+    path, touched = tmp_path / "voice.onnx", tmp_path / "touched"
+    write(path, Touching(touched))
+    with pytest.raises(UserInput, match="not an ONNX model"):
+        read_onnx(path)
+    assert not touched.exists()
 
 
 @pytest.mark.parametrize("tenths", range(1, 10))
@@ -220,7 +294,32 @@ def test_read_onnx_says_both_sizes_when_external_data_is_cut_off(
         read_onnx(path)
 
 
-@pytest.mark.parametrize("where", [{"length": 8}, {"length": -48}, {"offset": -4}])
+@pytest.mark.parametrize("location", ["a\0b", "x" * 5000, "itself.bin"], ids=["NUL", "endless", "a link to itself"])
+def test_read_onnx_says_so_when_external_data_has_a_name_that_no_file_has(tmp_path: Path, location: str) -> None:
+    (tmp_path / "itself.bin").symlink_to("itself.bin")
+    path = _save(tmp_path, _in_initializer(_external(location)))
+    with pytest.raises(Refusal, match=r"of the tensor w (cannot be read|is missing)") as caught:
+        read_onnx(path)
+    assert len(str(caught.value)) < 1000
+
+
+def test_read_onnx_refuses_external_data_that_is_no_regular_file(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / DATA)
+    with pytest.raises(Refusal, match="is missing"):
+        read_onnx(_save(tmp_path, _in_initializer(_external(DATA))))
+
+
+def test_read_onnx_reads_external_data_of_a_function_from_any_working_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = _save(tmp_path / "voice", _in_function(_external(DATA)))
+    (path.parent / DATA).write_bytes(VALUES.tobytes())
+    monkeypatch.chdir(tmp_path)
+    (function,) = read_onnx(path).functions.values()
+    np.testing.assert_array_equal(function[0].attributes["value"].as_tensor().numpy(), VALUES)
+
+
+@pytest.mark.parametrize("where", [{"length": 8}, {"length": 52}, {"length": -48}, {"offset": -4}])
 def test_read_onnx_refuses_external_data_whose_place_makes_no_sense(tmp_path: Path, where: dict[str, int]) -> None:
     path = _save(tmp_path, _in_initializer(_external(DATA, **where)))
     (tmp_path / DATA).write_bytes(b"\x00" * 100)
