@@ -1,0 +1,88 @@
+"""Compose operators that have no kernel on the board of operators that have one.
+
+Before: `Min`, `Softsign`, `Trilu`, `ReduceL1`, `GroupNormalization`, ... (the toolkit builds most of them, its
+simulator is right, and the board cannot run the engine; on GroupNormalization the toolkit breaks).
+After: their definitions in other operators: -Max(-a, -b), x / (1 + |x|), a constant triangle that chooses, ReduceSum of
+|x|, an InstanceNormalization over the groups. Each is in the docstring of its builder in `surgery.missing_kernels` and
+`surgery.missing_reductions`, and was built and simulated (rknn-toolkit2 2.3.2, rk3588).
+
+A node is left alone, for the gate of operators to refuse, where its composition does not hold: a LpPool with dilations
+or rounded up, a Celu of alpha 0 or below, a Trilu of unknown size. The same goes for operators that are no composition
+of those at hand (Atan, Acos, Det, RNN, ...). A node of constants alone is folded by the toolkit.
+
+Exact: definitions of ONNX's operator specification.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import onnx_ir as ir
+
+from surgery.declaration import Declaration, Exact, Pass, Rewritten
+from surgery.inferred import infer_types
+from surgery.matching import Matched, is_one_of
+from surgery.missing_kernels import ELEMENTWISE, Builder
+from surgery.missing_reductions import REDUCTIONS
+from surgery.splice import Draft, splice
+
+BUILDERS: Mapping[str, Builder] = {**ELEMENTWISE, **REDUCTIONS}
+
+_REDUCED = frozenset({"axes", "keepdims", "noop_with_empty_axes"})
+_FLOAT8 = "says how float8 saturates; there is none in a float32 graph"
+
+MATCHES = (
+    *(Matched(op) for op in sorted(ELEMENTWISE.keys() - {"CastLike", "Celu", "Selu", "Shrink", "Trilu"})),
+    Matched("CastLike", irrelevant={"saturate": _FLOAT8}),
+    Matched("Celu", used=frozenset({"alpha"})),
+    Matched("Selu", used=frozenset({"alpha", "gamma"})),
+    Matched("Shrink", used=frozenset({"bias", "lambd"})),
+    Matched("Trilu", used=frozenset({"upper"})),
+    Matched("GlobalLpPool", used=frozenset({"p"})),
+    Matched("GroupNormalization", used=frozenset({"epsilon", "num_groups"})),
+    Matched(
+        "LpPool",
+        used=frozenset({"auto_pad", "ceil_mode", "dilations", "kernel_shape", "p", "pads", "strides"}),
+    ),
+    Matched("MeanVarianceNormalization", used=frozenset({"axes"})),
+    *(Matched(op, used=_REDUCED) for op in ("ReduceL1", "ReduceLogSum", "ReduceLogSumExp", "ReduceSumSquare")),
+)
+
+DECLARATION = Declaration(
+    name="decompose_missing_kernels",
+    summary="write operators without a kernel on the board by ones that have one",
+    exactness=Exact("definitions of ONNX's operator specification"),
+    after=frozenset({"normalise_opset", "normalise_float32", "normalise_double"}),
+    matches=MATCHES,
+)
+
+
+def decompose_missing_kernels() -> Pass:
+    """The pass; its hits are nodes."""
+
+    def rewrite(model: ir.Model) -> Rewritten:
+        if not any(_has_no_kernel(node) for node in model.graph):
+            return Rewritten(model, 0)
+        clone = model.clone()
+        infer_types(clone)
+        hits = sum(_composed(node, _opset(clone)) for node in clone.graph if _has_no_kernel(node))
+        return Rewritten(clone, hits) if hits else Rewritten(model, 0)
+
+    return Pass(DECLARATION, rewrite)
+
+
+def _has_no_kernel(node: ir.Node) -> bool:
+    return is_one_of(node, MATCHES) and not all(value is None or value.is_initializer() for value in node.inputs)
+
+
+def _opset(model: ir.Model) -> int:
+    return model.opset_imports.get("", model.opset_imports.get("ai.onnx", 0))
+
+
+def _composed(node: ir.Node, opset: int) -> bool:
+    draft = Draft()
+    made = BUILDERS[node.op_type](node, draft, opset)
+    if made is None:
+        return False
+    splice(node, draft.nodes, [made], DECLARATION.name)
+    return True
