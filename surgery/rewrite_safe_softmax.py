@@ -16,15 +16,13 @@ Once `rewrite_mask_constants` has made -1e4 of the minus infinities, the questio
 
 from __future__ import annotations
 
-import numpy as np
 import onnx_ir as ir
-from onnx_ir.convenience import replace_nodes_and_values
 from onnx_ir.passes import common
 
 from surgery.declaration import Declaration, Exact, Pass, Rewritten
-from surgery.graph_constants import add_constant
 from surgery.mask_paths import FAR, array_of, is_plain
-from surgery.matching import Matched
+from surgery.matching import ONNX_DOMAINS, Matched
+from surgery.splice import Draft, constant, splice, whole_numbers
 
 DECLARATION = Declaration(
     name="rewrite_safe_softmax",
@@ -52,7 +50,7 @@ def rewrite_safe_softmax() -> Pass:
             if _leaves_a_score(softmax):
                 _drop(asking)
             else:
-                _ask_anew(asking, softmax, model.graph.opset_imports.get("", _AXES_AS_INPUT_SINCE))
+                _ask_anew(asking, softmax, _opset(model))
         common.RemoveUnusedNodesPass()(model)
         return Rewritten(model, hits=len(plan))
 
@@ -72,9 +70,13 @@ def _plan(model: ir.Model) -> list[tuple[ir.Node, ir.Node]]:
 
 def _axis(softmax: ir.Node, model: ir.Model) -> int | None:
     """The one axis of the softmax; None where it may have several."""
-    if model.graph.opset_imports.get("", _ONE_AXIS_SINCE) >= _ONE_AXIS_SINCE:
+    if _opset(model) >= _ONE_AXIS_SINCE:
         return softmax.attributes.get_int("axis", -1)
     return -1 if softmax.attributes.get_int("axis", 1) == -1 else None
+
+
+def _opset(model: ir.Model) -> int:
+    return max(model.graph.opset_imports.get(domain, 0) for domain in ONNX_DOMAINS)
 
 
 def _leaves_a_score(softmax: ir.Node) -> bool:
@@ -91,29 +93,18 @@ def _drop(asking: ir.Node) -> None:
     """Nothing is NaN: what Where would take instead is not taken."""
     for where, index in tuple(asking.outputs[0].uses()):
         if is_plain(where, {"Where"}) and index == 0:
-            _short_cut(where)
-
-
-def _short_cut(where: ir.Node) -> None:
-    identity = ir.node("Identity", [where.inputs[2]], name=f"{where.name}_{DECLARATION.name}")
-    assert where.graph is not None
-    replace_nodes_and_values(where.graph, where, [where], [identity], where.outputs, identity.outputs)
+            draft = Draft()
+            splice(where, draft.nodes, [draft.add("Identity", where.inputs[2])], DECLARATION.name)
 
 
 def _ask_anew(asking: ir.Node, softmax: ir.Node, opset: int) -> None:
-    graph, scores = asking.graph, softmax.inputs[0]
-    assert graph is not None
+    scores, axis = softmax.inputs[0], softmax.attributes.get_int("axis", -1)
     assert scores is not None
-    name = f"{asking.name or asking.outputs[0].name}_{DECLARATION.name}"
-    axis = softmax.attributes.get_int("axis", -1)
-    dtype = scores.dtype or ir.DataType.FLOAT
-    limit = add_constant(graph, f"{name}_limit", np.array(-FAR, dtype.numpy()), dtype)
+    draft = Draft()
     if opset < _AXES_AS_INPUT_SINCE:
-        largest = ir.node("ReduceMax", [scores], {"axes": [axis], "keepdims": 1}, name=f"{name}_largest")
+        largest = draft.add("ReduceMax", scores, axes=[axis], keepdims=1)
     else:
-        axes = add_constant(graph, f"{name}_axes", np.array([axis], np.int64), ir.DataType.INT64)
-        largest = ir.node("ReduceMax", [scores, axes], {"keepdims": 1}, name=f"{name}_largest")
-    less = ir.node("Less", [largest.outputs[0], limit], name=name)
-    largest.outputs[0].name = f"{name}_largest"
-    replace_nodes_and_values(graph, asking, [asking], [largest, less], asking.outputs, less.outputs)
-    less.outputs[0].shape = None  # one entry a row now
+        largest = draft.add("ReduceMax", scores, whole_numbers([axis]), keepdims=1)
+    less = draft.add("Less", largest, constant(-FAR, scores.dtype or ir.DataType.FLOAT))
+    asking.outputs[0].shape = None  # one entry a row from now on
+    splice(asking, draft.nodes, [less], DECLARATION.name)
