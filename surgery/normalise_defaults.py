@@ -1,0 +1,177 @@
+"""Write out what the toolkit does not derive for itself.
+
+Before:  Split with num_outputs (opset 18) that leaves a shorter last part    After:  the lengths, as an input
+Before:  Pad with axes (opset 18)                                             After:  pads for every axis
+Before:  Einsum without "->", or with blanks in its equation                  After:  "bij,jk->bik"
+
+Measured with rknn-toolkit2 2.3.2 for rk3588, every operator of opsets 13 to 19 that builds at all, without the
+attributes and inputs that have a default, against the simulator: these, LayerNormalization (`normalise_layer_norm`) and
+auto_pad (`normalise_auto_pad`) break; all others are right without, from Softmax's axis to Transpose's perm.
+
+A BatchNormalization in training mode is refused here: the toolkit has none.
+
+Preconditions: a known shape where lengths or pads follow from it; constant pads and axes; inference mode.
+
+Exact: the defaults of the operators, written out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import onnx_ir as ir
+from onnx_ir import convenience
+
+from surgery.declaration import Declaration, Exact, Pass, Refused, Rewritten
+from surgery.graph_constants import add_constant
+from surgery.interface import inferred, node_label, static_shape
+from surgery.matching import Matched, is_one_of
+
+KNOWN_SHAPE = "a known input shape"
+CONSTANT_PADS = "constant pads and axes"
+INFERENCE = "batch normalisation in inference mode"
+
+_NOT_READ = "another way of saying the same, or what is done with a part"
+
+DECLARATION = Declaration(
+    name="normalise_defaults",
+    summary="split lengths, pads of every axis and einsum outputs written out",
+    exactness=Exact("the operators' defaults, written out"),
+    matches=(
+        Matched(
+            "Split", used=frozenset({"axis", "num_outputs"}), irrelevant={"split": "up to opset 12: lengths already"}
+        ),
+        Matched("Pad", irrelevant={"mode": "what the padding holds"}),
+        Matched("Einsum", used=frozenset({"equation"})),
+        Matched(
+            "BatchNormalization",
+            used=frozenset({"training_mode"}),
+            irrelevant={"epsilon": "kept", "momentum": "of training alone"},
+        ),
+    ),
+    preconditions=(KNOWN_SHAPE, CONSTANT_PADS, INFERENCE),
+)
+
+
+@dataclass(frozen=True)
+class _Edit:
+    """What a node gets in place: constant inputs (int64 [n]) by position, how many inputs stay, an equation."""
+
+    node: ir.Node
+    lists: Mapping[int, tuple[int, ...]]
+    inputs: int
+    equation: str | None = None
+
+
+Found = _Edit | Refused | None
+
+
+def normalise_defaults() -> Pass:
+    """The pass; its hits are the nodes it changed."""
+    return Pass(DECLARATION, _rewrite)
+
+
+def _rewrite(model: ir.Model) -> Rewritten:
+    if not any(is_one_of(node, DECLARATION.matches) for node in model.graph):
+        return Rewritten(model, 0)
+    copy = model.clone()
+    known = inferred(copy)
+    looked = [_LOOKS[node.op_type](node, known) for node in copy.graph if is_one_of(node, DECLARATION.matches)]
+    edits = [found for found in looked if isinstance(found, _Edit)]
+    refused = tuple(found for found in looked if isinstance(found, Refused))
+    if not edits or refused:
+        return Rewritten(model, 0, refused)
+    for edit in edits:
+        _write(copy.graph, edit)
+    return Rewritten(copy, hits=len(edits))
+
+
+def _split(node: ir.Node, known: Mapping[str, ir.Value]) -> Found:
+    if "num_outputs" not in node.attributes or (len(node.inputs) > 1 and node.inputs[1] is not None):
+        return None
+    shape = _shape(node.inputs[0], known)
+    if shape is None:
+        return _no_shape(node)
+    axis = node.attributes["axis"].as_int() if "axis" in node.attributes else 0
+    whole, parts = shape[axis], node.attributes["num_outputs"].as_int()
+    if whole % parts == 0:
+        return None
+    part = -(-whole // parts)
+    lengths = tuple(max(min(part, whole - start), 0) for start in range(0, part * parts, part))
+    return _Edit(node, {1: lengths}, inputs=2)
+
+
+def _pad(node: ir.Node, known: Mapping[str, ir.Value]) -> Found:
+    if len(node.inputs) < 4 or node.inputs[3] is None:
+        return None
+    shape = _shape(node.inputs[0], known, static=False)
+    if shape is None:
+        return _no_shape(node)
+    lists = [_whole_numbers(node.inputs[place]) for place in (1, 3)]
+    if None in lists:
+        value = node.inputs[1 + 2 * lists.index(None)]
+        got = "none" if value is None else f"'{value.name}' is computed"
+        return Refused(node_label(node), CONSTANT_PADS, "weights", got)
+    pads, axes = (values or () for values in lists)
+    written = [0] * (2 * len(shape))
+    for place, axis in enumerate(axes):
+        written[axis % len(shape)] = pads[place]
+        written[axis % len(shape) + len(shape)] = pads[place + len(axes)]
+    return _Edit(node, {1: tuple(written)}, inputs=3 if node.inputs[2] is not None else 2)
+
+
+def _einsum(node: ir.Node, known: Mapping[str, ir.Value]) -> Found:
+    given = node.attributes["equation"].as_string()
+    terms, _, output = "".join(given.split()).partition("->")
+    if "->" not in given:
+        letters = sorted(letter for letter in set(terms) - set(",.") if terms.count(letter) == 1)
+        output = ("..." if "..." in terms else "") + "".join(letters)
+    equation = f"{terms}->{output}"
+    return None if equation == given else _Edit(node, {}, inputs=len(node.inputs), equation=equation)
+
+
+def _batch_normalization(node: ir.Node, known: Mapping[str, ir.Value]) -> Found:
+    if "training_mode" in node.attributes and node.attributes["training_mode"].as_int():
+        return Refused(node_label(node), INFERENCE, "training_mode 0", "1: export the model in evaluation mode")
+    return None
+
+
+_LOOKS: Mapping[str, Callable[[ir.Node, Mapping[str, ir.Value]], Found]] = {
+    "Split": _split,
+    "Pad": _pad,
+    "Einsum": _einsum,
+    "BatchNormalization": _batch_normalization,
+}
+
+
+def _shape(value: ir.Value | None, known: Mapping[str, ir.Value], static: bool = True) -> Sequence[int] | None:
+    """The sizes of `value`, 0 for an unknown one where they need not be static; None where it cannot be had."""
+    if value is None:
+        return None
+    there = known.get(value.name or "", value)
+    if static or there.shape is None:
+        return static_shape(there)
+    return [size if isinstance(size, int) else 0 for size in there.shape]
+
+
+def _no_shape(node: ir.Node) -> Refused:
+    return Refused(node_label(node), KNOWN_SHAPE, "static sizes", "unknown ones")
+
+
+def _whole_numbers(value: ir.Value | None) -> tuple[int, ...] | None:
+    tensor = None if value is None or value.is_graph_input() else convenience.get_const_tensor(value)
+    return None if tensor is None else tuple(int(number) for number in tensor.numpy().reshape(-1))
+
+
+def _write(graph: ir.Graph, edit: _Edit) -> None:
+    node = edit.node
+    node.resize_inputs(edit.inputs)
+    for place, numbers in edit.lists.items():
+        name = f"{node.outputs[0].name}.{DECLARATION.name}.{place}"
+        node.replace_input_with(place, add_constant(graph, name, np.array(numbers, np.int64)))
+    if edit.equation is not None:
+        node.attributes["equation"] = ir.AttrString("equation", edit.equation)
+    if edit.lists:
+        node.attributes.pop("num_outputs", None)
