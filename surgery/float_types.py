@@ -40,7 +40,7 @@ def make_float32(model: ir.Model, types: Collection[ir.DataType], made_by: str) 
     if refused:
         return Rewritten(model, 0, tuple(refused))
     before = {value: value.dtype for node in nodes for value in (*node.inputs, *node.outputs) if value is not None}
-    hits = len({*given}) + _retype_constants(nodes, types, made_by)
+    hits = len({*given}) + _retype_constants(clone.graph, nodes, types, made_by)
     for value in [*given, *_inner_inputs(clone.graph, types)]:
         value.type = ir.TensorType(ir.DataType.FLOAT)
     for node in nodes:
@@ -159,17 +159,18 @@ def _recast(value: ir.Value) -> Recast:
     return Recast(value.name, tuple(value.shape.numpy()), "float32")
 
 
-def _retype_constants(nodes: dict[ir.Node, None], types: Collection[ir.DataType], made_by: str) -> int:
+def _retype_constants(main: ir.Graph, nodes: dict[ir.Node, None], types: Collection[ir.DataType], made_by: str) -> int:
     """Make float32 of the constants that varying nodes read; returns how many."""
     constants = _constants(nodes, types)
     for value in constants:
         readers = [(node, place) for node, place in value.uses() if node in nodes]
-        if value.is_initializer() and len(readers) == len(value.uses()) and not value.is_graph_output():
+        given_away = value.is_graph_output() and value.graph is main
+        if value.is_initializer() and len(readers) == len(value.uses()) and not given_away:
             assert value.const_value is not None
             value.const_value = ir.tensor(value.const_value.numpy().astype(np.float32), name=value.name)
             value.type = ir.TensorType(ir.DataType.FLOAT)
             continue
-        twin = _cast_behind(value, nodes, made_by)
+        twin = _cast_behind(value, made_by)
         for node, place in readers:
             node.replace_input_with(place, twin)
         for node in nodes:
@@ -180,7 +181,7 @@ def _retype_constants(nodes: dict[ir.Node, None], types: Collection[ir.DataType]
     return len(constants)
 
 
-def _cast_behind(value: ir.Value, nodes: dict[ir.Node, None], made_by: str) -> ir.Value:
+def _cast_behind(value: ir.Value, made_by: str) -> ir.Value:
     """A Cast of the constant `value`, put where it is made, or first where it is a weight."""
     cast = ir.node("Cast", [value], {"to": int(ir.DataType.FLOAT)}, name=f"{value.name}/{made_by}")
     twin = cast.outputs[0]
@@ -189,8 +190,9 @@ def _cast_behind(value: ir.Value, nodes: dict[ir.Node, None], made_by: str) -> i
     if producer is not None:
         producer.append(cast)
     else:
-        assert value.graph is not None
-        next(iter(value.graph)).prepend(cast)
+        graph = value.graph
+        assert isinstance(graph, ir.Graph)
+        graph.insert_before(graph[0], cast)
     return twin
 
 

@@ -22,10 +22,20 @@ def _axes(node: ir.Node) -> ir.Value | None:
     return node.inputs[1] if len(node.inputs) > 1 else None
 
 
+def _is_summed(node: ir.Node) -> bool:
+    """Whether `node` reduces at all; what one with `noop_with_empty_axes` and no axes means is said in no clear way."""
+    noop = "noop_with_empty_axes" in node.attributes and node.attributes["noop_with_empty_axes"].as_int()
+    return not noop or (len(node.inputs) > 1 and node.inputs[1] is not None)
+
+
+def _summed(builder: Builder) -> Builder:
+    """`builder` for the nodes that do reduce."""
+    return lambda node, draft, opset: builder(node, draft, opset) if _is_summed(node) else None
+
+
 def _sum(node: ir.Node, draft: Draft, values: ir.Value) -> ir.Value:
     """`values` summed over the axes of `node`."""
-    kept = {name: node.attributes.get(name) for name in ("keepdims", "noop_with_empty_axes")}
-    return draft.add("ReduceSum", values, _axes(node), copied=kept)
+    return draft.add("ReduceSum", values, _axes(node), keepdims=node.attributes.get("keepdims"))
 
 
 def _reduce(op: str, draft: Draft, opset: int, values: ir.Value, axes: Sequence[int]) -> ir.Value:
@@ -137,9 +147,9 @@ REDUCTIONS: Mapping[str, Builder] = {
     "GroupNormalization": _group_normalization,
     "LpPool": _lp_pool,
     "MeanVarianceNormalization": _mean_variance,
-    "ReduceL1": _l1,
-    "ReduceLogSum": _log_sum,
-    "ReduceLogSumExp": _log_sum_exp,
-    "ReduceSumSquare": _sum_square,
+    "ReduceL1": _summed(_l1),
+    "ReduceLogSum": _summed(_log_sum),
+    "ReduceLogSumExp": _summed(_log_sum_exp),
+    "ReduceSumSquare": _summed(_sum_square),
 }
 """Builders by operator."""
