@@ -4,7 +4,7 @@ Measured with rknn-toolkit2 2.3.2 (one graph of one layer for each size, its log
 field is the same on rk3562, rk3566, rk3568, rk3576 and rk3588; no other target was measured.
 
 - Conv: strides of 2 to 256 on five targets, and 500 drawn convolutions of one and two axes on rk3588.
-- ConvTranspose: kernels of 1 to 64, paddings of 0 to 20, strides 1, 2, 4 and 8.
+- ConvTranspose: kernels of 1 to 64, paddings of 0 to 31, strides of 1 to 32.
 """
 
 from __future__ import annotations
@@ -60,7 +60,8 @@ def overflowing(axes: Sequence[Axis]) -> tuple[int, ...]:
     out.
     """
     spared = {place for place, axis in enumerate(axes) if _is_spared(axis)}
-    if any(axis.stride > STRIDE_LIMIT and stride_holds(axis.stride) for axis in axes):
+    halved = {place for place, axis in enumerate(axes) if axis.stride > STRIDE_LIMIT and stride_holds(axis.stride)}
+    if halved - spared:
         spared = set()
     return tuple(place for place, axis in enumerate(axes) if not stride_holds(axis.stride) and place not in spared)
 
@@ -71,3 +72,39 @@ def _is_spared(axis: Axis) -> bool:
     one_step = axis.kernel == axis.length and axis.steps == 1
     divides = axis.length % axis.stride == 0 and not axis.pad_end
     return one_step or (axis.kernel == axis.stride <= _OWN_SPLIT_LONGEST and divides)
+
+
+TRANSPOSED_STRIDES = frozenset({1, 2, 4, 8})
+"""Where every stride is one of these, or there are dilations, the compiler has an operator of its own; else it spreads
+the input and runs a Conv of any size."""
+
+
+@dataclass(frozen=True)
+class KernelFields:
+    """The largest kernel that a target's field holds, and the largest reach (kernel - 1 - pad) of a ConvTranspose."""
+
+    kernel: int
+    reach: int | None
+
+
+STRICTEST = KernelFields(31, 15)
+"""Offsets 0x1038 (shift 16 and 24, limit 0x1f) and 0x1068 (shift 0 and 4, limit 0xf)."""
+
+KERNEL_FIELDS = {
+    "rk3562": KernelFields(31, None),  # offset 0x1024, shift 24, limit 0x1f
+    "rk3566": STRICTEST,
+    "rk3568": STRICTEST,
+    "rk3576": KernelFields(32, None),  # as rk3562, and holds the kernel less 1
+    "rk3588": STRICTEST,
+}
+
+
+def transposed_overflow(axes: Sequence[Axis], fields: KernelFields = STRICTEST) -> tuple[int, ...]:
+    """Which of `axes` of a ConvTranspose overflow `fields`, by their place. The reach has no dilation in it."""
+    if not all(axis.stride in TRANSPOSED_STRIDES for axis in axes) and all(axis.dilation == 1 for axis in axes):
+        return ()
+    return tuple(
+        place
+        for place, axis in enumerate(axes)
+        if axis.kernel > fields.kernel or (fields.reach is not None and axis.kernel - 1 - axis.pad_begin > fields.reach)
+    )
