@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import io
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Mapping, Sequence
@@ -34,8 +35,24 @@ FEEDS_LIMIT_BYTES = 1 << 30
 
 Feed = Mapping[str, NDArray[Any]]
 
-_DAMAGES = (ValueError, OSError, EOFError, KeyError, MemoryError, RuntimeError, zlib.error, zipfile.BadZipFile)
-"""What base64, zlib, zipfile and numpy raise on what they cannot read; MemoryError where a header claims too much."""
+_DAMAGES = (
+    ValueError,
+    TypeError,
+    OSError,
+    EOFError,
+    KeyError,
+    MemoryError,
+    OverflowError,
+    RuntimeError,
+    zlib.error,
+    zipfile.BadZipFile,
+    tokenize.TokenError,
+)
+"""What base64, zlib, zipfile and numpy raise on what they cannot read; MemoryError and OverflowError where a header
+claims too much, TokenError where it never ends."""
+
+_NUMBERS = "fiubV"
+"""Kinds of dtype that an engine's inputs have; V: bfloat16 and narrower floats, as numpy reads them back."""
 
 
 def carry(graph: bytes, contract: Contract, feeds: Sequence[Feed]) -> bytes:
@@ -125,7 +142,7 @@ def feeds_from_npz(data: bytes) -> tuple[dict[str, NDArray[Any]], ...]:
     """The feeds that `feeds_to_npz` wrote.
 
     Raises:
-        ValueError, OSError, KeyError, zipfile.BadZipFile: `data` is something else.
+        ValueError, OSError, KeyError, ... (`_DAMAGES`): `data` is something else.
     """
     found: dict[int, dict[str, NDArray[Any]]] = {}
     with zipfile.ZipFile(io.BytesIO(data)) as archive:  # each array may be compressed once more
@@ -134,7 +151,10 @@ def feeds_from_npz(data: bytes) -> tuple[dict[str, NDArray[Any]], ...]:
     with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
         for key in arrays.files:
             window, name = key.split("/", 1)
-            found.setdefault(int(window), {})[name] = arrays[key]
+            array = arrays[key]
+            if not isinstance(array, np.ndarray) or array.dtype.kind not in _NUMBERS or array.dtype.names:
+                raise ValueError(f"{key:.100} is no array of numbers")
+            found.setdefault(int(window), {})[name] = array
     return tuple(found[window] for window in sorted(found))
 
 

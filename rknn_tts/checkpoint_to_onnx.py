@@ -15,8 +15,8 @@ import onnx_ir as ir
 from contracts.contract import NAME_ADVICE, Contract, HostHalf, Source, is_file_name
 from contracts.errors import GateFailure, UserInput
 from contracts.files import sha256_of, sha256_of_bytes
-from contracts.verdicts import Verdict
 from contracts.serial import from_json, to_json
+from contracts.verdicts import Verdict
 from converters.onnx_file import external_files
 from converters.registry import STAGES
 from converters.stages import Checkpoint, Session, Stage, StageExport, StageOptions, find_stage

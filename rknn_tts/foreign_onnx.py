@@ -29,6 +29,7 @@ from rknn_tts.carried import Feed, feeds_to_npz
 from rknn_tts.export_step import Proof
 from rknn_tts.feeds import stand_in_feed
 from rknn_tts.graph_at_hand import OnnxSource
+from rknn_tts.inputs_file import read_inputs
 from rknn_tts.parity import followed_feeds, judge_passes, least_db, seeded
 from rknn_tts.progress import Say
 from rknn_tts.request import Request
@@ -91,8 +92,6 @@ class ForeignOnnx:
         """The windows of `--inputs`; none where there is no such file."""
         if self.request.inputs is None:
             return ()
-        from rknn_tts.feeds import read_inputs  # type: ignore[attr-defined]
-
         return read_inputs(Path(self.request.inputs), _inputs(self.model))
 
     @cached_property

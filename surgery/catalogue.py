@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from surgery import fold_with_onnxslim, mask_decoder, normalise_header, normalise_static_inputs
+from surgery import fold_with_onnxslim, mask_decoder, normalise_static_inputs
 from surgery.declaration import Declaration
+from surgery.preflight import preflight
 
 CATALOGUE: tuple[Declaration, ...] = (
     normalise_static_inputs.DECLARATION,
     mask_decoder.DECLARATION,
     fold_with_onnxslim.DECLARATION,
-    normalise_header.DECLARATION,
+    *(bound.declaration for bound in preflight()),
 )
-"""Every pass of this package; a test holds the table, the modules and the docs together."""
+"""Every pass of this package: what the stages list themselves, then what every graph goes through. A test holds the
+table, the modules and the docs together."""

@@ -7,7 +7,9 @@ import re
 from functools import cache
 from typing import Any
 
-from tests.docs.pages import ROOT, table_rows
+import pytest
+
+from tests.docs.pages import ROOT, files_of, table_rows
 from tests.docs.workplace import Ran, Workplace
 
 GATES = table_rows(ROOT / "docs" / "gates.md")
@@ -26,14 +28,34 @@ def verdicts(place: Workplace, stem: str) -> list[dict[str, Any]]:
     return list(manifest["verdicts"])
 
 
-def test_gates_are_in_the_page_when_an_engine_has_their_verdict(workplace: Workplace, masked: Ran) -> None:
-    found = verdicts(workplace, "piper-decoder-w109") + verdicts(workplace, "piper-decoder-w109-masked")
+@pytest.fixture(scope="module")
+def compiled(workplace: Workplace) -> Ran:
+    """The foreign ONNX of docs/compile.md, compiled."""
+    program = files_of(ROOT / "docs" / "compile.md")["make_net.py"].replace("net.onnx", "foreign.onnx")
+    (workplace.folder / "make_foreign.py").write_text(program, encoding="utf-8")
+    done = workplace.run(
+        ".venv/bin/python make_foreign.py\n./rknn-tts compile foreign.onnx --target rk3588 --shape tokens:1,64"
+    )
+    assert done.code == 0, done.output
+    return done
+
+
+def all_verdicts(place: Workplace) -> list[dict[str, Any]]:
+    """Those of three engines: a family's, masked and not, and a foreign one."""
+    stems = ("piper-decoder-w109", "piper-decoder-w109-masked", "foreign")
+    return [verdict for stem in stems for verdict in verdicts(place, stem)]
+
+
+def test_gates_are_in_the_page_when_an_engine_has_their_verdict(
+    workplace: Workplace, masked: Ran, compiled: Ran
+) -> None:
+    found = all_verdicts(workplace)
     missing = [v["gate"] for v in found if not any(pattern(name).fullmatch(v["gate"]) for name in GATES)]
     assert missing == []
 
 
-def test_gates_of_the_page_have_a_verdict_in_a_real_manifest(workplace: Workplace, masked: Ran) -> None:
-    found = verdicts(workplace, "piper-decoder-w109") + verdicts(workplace, "piper-decoder-w109-masked")
+def test_gates_of_the_page_have_a_verdict_in_a_real_manifest(workplace: Workplace, masked: Ran, compiled: Ran) -> None:
+    found = all_verdicts(workplace)
     silent = [name for name in GATES if not any(pattern(name).fullmatch(v["gate"]) for v in found)]
     assert silent == []
 
