@@ -8,17 +8,18 @@ CumSum are rewritten, GatherND is placed on the CPU) are not here: see `vendor_l
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import onnx_ir as ir
 
 from contracts.verdicts import Verdict, at_most
+from gates.constant_inputs import varying_input
 from gates.graphs import node_label
 from gates.sentences import listed
 
 GATE = "structure.operators"
 
-_NO_KERNEL = "no NPU or CPU kernel on the board"
+_NO_KERNEL = "no NPU or CPU kernel on the board: write it with other operators, or keep it outside the engine"
 """Logged as `No lowering found for: NODE, node type = OP`; build returns 0 and the simulator is right all the same."""
 
 _RANDOM = "draws random numbers: make the noise an input of the graph"
@@ -30,7 +31,11 @@ _CONTROL_FLOW = "control flow is not compiled: choose the branch or unroll it"
 _COMPUTED_SHAPE = "computes a shape or a length: give fixed shapes and fold the graph"
 """Where their inputs are not folded: the build ends in a traceback or "need to be constant"."""
 
-_DATA_DEPENDENT = "the size or scale of its output depends on the data: the toolkit refuses it as a dynamic graph"
+_DATA_DEPENDENT = (
+    "the size or scale of its output depends on the data, and an engine's shapes are fixed: cut the graph before it, "
+    "and keep it outside the engine"
+)
+"""Refused by the toolkit as "a dynamic graph"."""
 
 _BREAKS = "the toolkit breaks on it"
 """A traceback out of load or build, or the compiler process aborts (BitShift)."""
@@ -38,7 +43,7 @@ _BREAKS = "the toolkit breaks on it"
 _REASONS: Mapping[str, tuple[str, ...]] = {
     _NO_KERNEL: (
         "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "BitwiseAnd", "BitwiseNot", "CastLike", "Ceil", "Celu",
-        "CenterCropPad", "Col2Im", "Compress", "Cosh", "DFT", "Det", "EyeLike", "GlobalLpPool", "GridSample", "IsInf",
+        "CenterCropPad", "Col2Im", "Cosh", "DFT", "Det", "EyeLike", "GlobalLpPool", "GridSample", "IsInf",
         "IsNaN", "LpPool", "Mean", "MeanVarianceNormalization", "Min", "Mish", "Or", "RNN", "ReduceL1", "ReduceLogSum",
         "ReduceLogSumExp", "ReduceProd", "ReduceSumSquare", "STFT", "Scatter", "ScatterElements", "Selu", "Shrink",
         "Sign", "Sinh", "Softsign", "Tan", "Trilu", "Xor",
@@ -48,7 +53,7 @@ _REASONS: Mapping[str, tuple[str, ...]] = {
     ),
     _CONTROL_FLOW: ("If", "Loop", "Scan"),
     _COMPUTED_SHAPE: ("ConstantOfShape", "Range", "Shape", "Size"),
-    _DATA_DEPENDENT: ("DynamicQuantizeLinear", "NonMaxSuppression", "NonZero", "Unique"),
+    _DATA_DEPENDENT: ("Compress", "DynamicQuantizeLinear", "NonMaxSuppression", "NonZero", "Unique"),
     _BREAKS: (
         "BitShift", "BitwiseOr", "BitwiseXor", "DeformConv", "GroupNormalization", "SequenceAt", "SequenceConstruct",
         "SplitToSequence",
@@ -66,29 +71,43 @@ FOLDED_BY_TOOLKIT = frozenset({_NO_KERNEL, _DATA_DEPENDENT})
 def operators(model: ir.Model) -> Verdict:
     """Verdict that every node is one the board can run; offenders are named with operator, node and reason.
 
-    Looks into subgraphs too. A node of another domain than ONNX's own, and a local function, fail as well.
+    Looks into subgraphs too. A node of another domain than ONNX's own, and a local function, fail as well, and so does
+    an input that decides a shape and is not constant.
     """
     offenders = [f"function '{function.name}' (must be inlined)" for function in model.functions.values()]
-    constant = set(model.graph.initializers.values()) - set(model.graph.inputs)
+    constant = {value for graph in model.graphs() for value in graph.initializers.values()} - set(model.graph.inputs)
     checked = 0
     for node in model.graph.all_nodes():
         checked += 1
         folds = all(value in constant for value in node.inputs if value is not None)
-        reason = _refusal(node, folds)
+        reason = _refusal(node, constant, folds)
         if reason:
-            offenders.append(f"{node.op_type}, {node_label(node)} ({reason})")
+            offenders.append(f"op {node.op_type}, {node_label(node)} ({reason})")
         elif folds:
             constant.update(node.outputs)
     detail = listed(offenders) if offenders else f"{checked} nodes, each with an operator that the board can run"
     return at_most(GATE, len(offenders), 0, "nodes", detail)
 
 
-def _refusal(node: ir.Node, folds: bool) -> str | None:
+def _refusal(node: ir.Node, constant: Collection[ir.Value], folds: bool) -> str | None:
     if node.domain not in ("", "ai.onnx"):
         return f"domain {node.domain}: {_NO_KERNEL}"
     reason = REFUSED.get(node.op_type)
-    if reason is None or (folds and reason in FOLDED_BY_TOOLKIT):
-        return None
-    if reason == _CONTROL_FLOW and node.inputs and node.inputs[0] is not None:
-        return f"input '{node.inputs[0].name}'; {reason}"
+    if reason == _CONTROL_FLOW:
+        return f"{_driven_by(node)}; {reason}"
+    if reason is None or (folds and reason in FOLDED_BY_TOOLKIT) or reason == _COMPUTED_SHAPE:
+        return varying_input(node, constant) or (reason if reason == _COMPUTED_SHAPE else None)
     return reason
+
+
+def _driven_by(node: ir.Node) -> str:
+    """What decides which way the control flow `node` takes, or how often it runs."""
+    names = [None if value is None else value.name for value in node.inputs]
+    if node.op_type == "If":
+        return f"input '{names[0]}'" if names else "no input"
+    if node.op_type == "Loop":
+        count, goes_on = (*names, None, None)[:2]
+        steps = f"trip count '{count}'" if count else "no trip count"
+        return f"{steps}, condition '{goes_on}'" if goes_on else f"{steps}, no condition"
+    scanned = [f"'{name}'" for name in names[-node.attributes.get_int("num_scan_inputs", 1) :]]
+    return f"scans {listed(scanned)}"

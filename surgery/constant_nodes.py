@@ -16,7 +16,7 @@ from onnx import helper
 from onnx.reference import ReferenceEvaluator
 
 from surgery.matching import ONNX_DOMAINS
-from surgery.node_types import Types, is_constant, static_sizes
+from surgery.node_types import Types, is_constant, static_sizes, type_of
 
 _QUICK, _LOOP = 1, 1000
 """Prices of an element: in a numpy loop, and in a Python loop (about a nanosecond against a microsecond)."""
@@ -80,7 +80,7 @@ def is_foldable(node: ir.Node, types: Types) -> bool:
         if value is None or is_constant(value):
             continue
         if position != TYPE_ONLY.get(node.op_type) or value not in types:
-            return False
+            return False  # depends on the data
         if node.op_type != "CastLike" and static_sizes(types[value]) is None:
             return False
     return True
@@ -116,7 +116,8 @@ def _input(node: ir.Node, position: int, value: ir.Value, types: Types) -> Array
         TypeError: it is of a type (text, less than 8 bits) of which numpy's arithmetic is not ONNX's.
     """
     if position == TYPE_ONLY.get(node.op_type):
-        kind = types[value]
+        kind = type_of(value, types)
+        assert kind is not None
         sizes = () if node.op_type == "CastLike" else static_sizes(kind)
         return np.broadcast_to(np.zeros((), ir.DataType(kind.tensor_type.elem_type).numpy()), sizes or ())
     assert value.const_value is not None

@@ -27,7 +27,7 @@ from surgery.constant_limits import Budget, computed, largest_output
 from surgery.constant_nodes import stated
 from surgery.declaration import Declaration, Exact, Pass, Refused, Rewritten
 from surgery.matching import ONNX_DOMAINS, Matched
-from surgery.node_types import Types, is_constant, output_types, stated_type, tensor_type
+from surgery.node_types import Types, output_types, stated_type
 from surgery.scopes import Names, drop_unused, drop_unused_weights, fresh_value_name, named, names_of, replace_value
 
 LARGEST_TENSOR_BYTES = 2**31
@@ -82,7 +82,6 @@ def _fold(graph: ir.Graph, opsets: Mapping[str, int]) -> tuple[int, tuple[Refuse
             continue
         replacements: Sequence[ir.Value | ir.TensorProtocol] | None = _renamed(node) or stated(node)
         if replacements is None:
-            types |= {value: tensor_type(value) for value in node.inputs if value is not None and is_constant(value)}
             types |= output_types(node, types, opset)
             place = _too_large(node, types)
             if place is not None:

@@ -43,6 +43,12 @@ def is_constant(value: ir.Value | None) -> bool:
     return value is not None and value.const_value is not None and not value.is_graph_input()
 
 
+def type_of(value: ir.Value, types: Mapping[ir.Value, onnx.TypeProto]) -> onnx.TypeProto | None:
+    """The type of `value`: a constant's own, else what is known by now. No constant is put into `types`: as a key it
+    would outlive its node, with all its memory."""
+    return tensor_type(value) if is_constant(value) else types.get(value)
+
+
 def output_types(node: ir.Node, types: Mapping[ir.Value, onnx.TypeProto], opset: int) -> Types:
     """What ONNX's inference says of the outputs of `node`, without those it says nothing of.
 
@@ -52,14 +58,15 @@ def output_types(node: ir.Node, types: Mapping[ir.Value, onnx.TypeProto], opset:
     if node.domain not in ONNX_DOMAINS or any(attribute.type in _GRAPHS for attribute in node.attributes.values()):
         return {value: stated for value in made if (stated := stated_type(value)) is not None}
     read = [value for value in node.inputs if value is not None]
-    if any(value not in types for value in read):
+    known = {value.name or "": kind for value in read if (kind := type_of(value, types)) is not None}
+    if len(known) < len({value.name for value in read}):
         return {}
     constants = [value for value in read if is_constant(value)]
     try:
         inferred = shape_inference.infer_node_outputs(
             defs.get_schema(node.op_type, opset, ""),
             ir.to_proto(node),
-            {value.name or "": types[value] for value in read},
+            known,
             {value.name or "": ir.to_proto(tensor) for value in constants if (tensor := _small(value)) is not None},
             opset_imports=[onnx.helper.make_opsetid("", opset)],
         )

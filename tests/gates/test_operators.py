@@ -8,6 +8,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from contracts.verdicts import Status
+from gates.constant_inputs import DECIDES_A_SHAPE, TAKEN_AS_A_WEIGHT
 from gates.operators import REFUSED, operators
 from tests.gates.small_graphs import chain, constant, model, proto, tensor
 
@@ -33,7 +34,9 @@ def single(op: str) -> ir.Model:
         ("Scan", "control flow is not compiled"),
         ("Shape", "computes a shape"),
         ("Size", "computes a shape"),
-        ("ConstantOfShape", "computes a shape"),
+        ("ConstantOfShape", "input 'x' decides a shape and is an input of the graph"),
+        ("Compress", "depends on the data"),
+        ("NonMaxSuppression", "depends on the data"),
         ("NonZero", "depends on the data"),
         ("Unique", "depends on the data"),
         ("DynamicQuantizeLinear", "depends on the data"),
@@ -44,7 +47,7 @@ def single(op: str) -> ir.Model:
 def test_operators_fails_naming_node_and_reason_when_operator_cannot_run(op: str, reason: str) -> None:
     verdict = operators(single(op))
     assert (verdict.status, verdict.measured, verdict.threshold) == (Status.FAILED, 1.0, 0.0)
-    assert f"{op}, node 'at' (" in verdict.detail
+    assert f"op {op}, node 'at' (" in verdict.detail
     assert reason in verdict.detail
 
 
@@ -76,7 +79,7 @@ def test_operators_names_the_condition_when_there_is_an_if() -> None:
         "If", ["cond"], ["y"], "if0", then_branch=branch("Tanh", "a"), else_branch=branch("Atan", "b")
     )
     verdict = operators(model([node], [X, tensor("cond", [1], TensorProto.BOOL)], [Y]))
-    assert "If, node 'if0' (input 'cond'; control flow" in verdict.detail
+    assert "op If, node 'if0' (input 'cond'; control flow" in verdict.detail
     assert "Atan, node 'in_Atan'" in verdict.detail
     assert verdict.measured == 2
 
@@ -139,3 +142,101 @@ def test_operators_fails_when_there_is_a_local_function() -> None:
 def test_operators_names_the_output_when_node_has_no_name() -> None:
     verdict = operators(model([helper.make_node("Atan", ["x"], ["y"])], [X], [Y]))
     assert "the unnamed node that makes 'y'" in verdict.detail
+
+
+def loop(*inputs: str, name: str = "loop") -> onnx.NodeProto:
+    body = helper.make_graph(
+        [
+            helper.make_node("Identity", ["going"], ["on"], "on"),
+            helper.make_node("Tanh", ["carried"], ["next"], "tanh"),
+        ],
+        "body",
+        [tensor("step", [], TensorProto.INT64), tensor("going", [], TensorProto.BOOL), tensor("carried", [1, 4])],
+        [tensor("on", [], TensorProto.BOOL), tensor("next", [1, 4])],
+    )
+    return helper.make_node("Loop", [*inputs, "x"], ["y"], name, body=body)
+
+
+COUNT = tensor("count", [], TensorProto.INT64)
+GOES_ON = tensor("goes_on", [], TensorProto.BOOL)
+
+
+@pytest.mark.parametrize(
+    ("inputs", "wanted"),
+    [
+        (("count", "goes_on"), "trip count 'count', condition 'goes_on'"),
+        (("count", ""), "trip count 'count', no condition"),
+        (("", "goes_on"), "no trip count, condition 'goes_on'"),
+        (("", ""), "no trip count, no condition"),
+    ],
+)
+def test_operators_names_trip_count_and_condition_when_there_is_a_loop(inputs: tuple[str, str], wanted: str) -> None:
+    verdict = operators(model([loop(*inputs)], [X, COUNT, GOES_ON], [Y]))
+    assert verdict.measured == 1
+    assert f"op Loop, node 'loop' ({wanted}; control flow is not compiled" in verdict.detail
+
+
+def test_operators_names_what_is_scanned_when_there_is_a_scan() -> None:
+    body = helper.make_graph(
+        [helper.make_node("Add", ["sum", "row"], ["next"], "add"), helper.make_node("Tanh", ["next"], ["out"], "tanh")],
+        "body",
+        [tensor("sum", [4]), tensor("row", [4])],
+        [tensor("next", [4]), tensor("out", [4])],
+    )
+    node = helper.make_node("Scan", ["start", "x"], ["end", "y"], "scan", body=body, num_scan_inputs=1)
+    verdict = operators(model([node], [tensor("start", [4]), X], [Y]))
+    assert "op Scan, node 'scan' (scans 'x'; control flow is not compiled" in verdict.detail
+
+
+@pytest.mark.parametrize(
+    ("op", "position", "count"),
+    [
+        *((op, position, position + 1) for op, positions in DECIDES_A_SHAPE.items() for position in positions),
+        *((op, position, position + 1) for op, positions in TAKEN_AS_A_WEIGHT.items() for position in positions),
+    ],
+)
+def test_operators_names_the_input_when_it_must_be_constant_and_depends_on_the_data(
+    op: str, position: int, count: int
+) -> None:
+    names = ["k0" if op == "Range" else "x", *(f"k{i}" for i in range(1, count))]
+    names[position] = "sizes"
+    nodes = [
+        helper.make_node("Mul", ["lengths", "k1"], ["scaled"], "mul"),
+        helper.make_node("Add", ["scaled", "offsets"], ["sizes"], "add"),
+        helper.make_node(op, names, ["y"], "at"),
+    ]
+    inputs = [X, tensor("lengths", [1], TensorProto.INT64), tensor("offsets", [1], TensorProto.INT64)]
+    verdict = operators(model(nodes, inputs, [Y], [constant(f"k{i}", [1]) for i in range(5)]))
+    assert verdict.status is Status.FAILED
+    assert f"op {op}, node 'at' (input 'sizes' " in verdict.detail
+    assert "depends on the inputs 'lengths', 'offsets'; " in verdict.detail
+
+
+def test_operators_names_the_node_when_a_shape_comes_from_a_random_operator() -> None:
+    nodes = [
+        helper.make_node("RandomUniform", [], ["r"], "draw", shape=[1]),
+        helper.make_node("Cast", ["r"], ["n"], "cast", to=TensorProto.INT64),
+        helper.make_node("Expand", ["x", "n"], ["y"], "at"),
+    ]
+    verdict = operators(model(nodes, [X], [Y]))
+    assert "op Expand, node 'at' (input 'n' decides a shape and comes from RandomUniform, node 'draw'" in verdict.detail
+
+
+@pytest.mark.parametrize("op", ["Reshape", "Expand", "Tile"])
+def test_operators_passes_when_a_shape_is_constant_or_computed_of_constants(op: str) -> None:
+    nodes = [helper.make_node("Abs", ["k"], ["sizes"], "abs"), helper.make_node(op, ["x", "sizes"], ["y"], "at")]
+    assert operators(model(nodes, [X], [Y], [constant("k", [1, -4])])).status is Status.PASSED
+
+
+def test_operators_passes_when_weights_of_a_convolution_vary() -> None:
+    """Measured: right in the simulator."""
+    node = helper.make_node("Conv", ["x", "w"], ["y"], "conv")
+    assert operators(model([node], [X, tensor("w", [1, 4, 1])], [Y])).status is Status.PASSED
+
+
+@pytest.mark.parametrize("op", ["Range", "Slice", "TopK", "Pad"])
+def test_operators_names_the_graphs_input_when_it_decides_a_shape(op: str) -> None:
+    verdict = operators(model([helper.make_node(op, ["x", "n"], ["y"], "at")], [X, tensor("n", [1])], [Y]))
+    name = "x" if op == "Range" else "n"
+    assert f"op {op}, node 'at' (input '{name}' decides a shape and is an input of the graph; " in verdict.detail
+    assert "export with sizes that do not depend on the data" in verdict.detail
