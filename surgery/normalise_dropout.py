@@ -51,7 +51,9 @@ def normalise_dropout() -> Pass:
 
 
 def _rewrite(model: ir.Model) -> Rewritten:
-    plans = [_plan(model, index, node) for index, node in enumerate(model.graph) if is_one_of(node, DROPOUT)]
+    dropouts = [(index, node) for index, node in enumerate(model.graph) if is_one_of(node, DROPOUT)]
+    known = inferred(model) if any(_mask(node) is not None for _, node in dropouts) else {}
+    plans = [_plan(index, node, known) for index, node in dropouts]
     refused = tuple(plan for plan in plans if isinstance(plan, Refused))
     places = [plan for plan in plans if isinstance(plan, _Place)]
     if refused or not places:
@@ -63,7 +65,7 @@ def _rewrite(model: ir.Model) -> Rewritten:
     return Rewritten(model, hits=len(places))
 
 
-def _plan(model: ir.Model, index: int, node: ir.Node) -> _Place | Refused | None:
+def _plan(index: int, node: ir.Node, known: dict[str, ir.Value]) -> _Place | Refused | None:
     """None where the toolkit takes the node as it is."""
     training = node.inputs[2] if len(node.inputs) > 2 else None
     trains = training is not None
@@ -76,15 +78,20 @@ def _plan(model: ir.Model, index: int, node: ir.Node) -> _Place | Refused | None
         if trains and _ratio(node) != 0:
             got = f"its training_mode '{training.name}' is true: export the model in inference mode"
             return Refused(node_label(node), INFERENCE, "training_mode false", got)
-    mask = node.outputs[1] if len(node.outputs) > 1 else None
-    if mask is None or not (mask.uses() or mask.is_graph_output()):
+    mask = _mask(node)
+    if mask is None:
         return _Place(index, None) if trains else None
     data = node.inputs[0]
-    known = inferred(model)
     shape = None if data is None else static_shape(known.get(str(data.name), data))
     if shape is None or not is_reasonable(shape):
         return Refused(node_label(node), KNOWN_MASK, "whole numbers", f"its mask '{mask.name}' has none")
     return _Place(index, shape)
+
+
+def _mask(node: ir.Node) -> ir.Value | None:
+    """The mask that `node` makes; None where nobody reads it."""
+    mask = node.outputs[1] if len(node.outputs) > 1 else None
+    return mask if mask is not None and (mask.uses() or mask.is_graph_output()) else None
 
 
 def _ratio(node: ir.Node) -> float | None:

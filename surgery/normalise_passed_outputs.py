@@ -2,10 +2,10 @@
 
 Before: outputs y, y, and y2 = Identity(y). After: outputs y, and y2 = LeakyRelu(alpha=1)(y). The toolkit drops nodes
 that change nothing, and with them every output but one of those that hold the same values: the simulator then returns
-fewer arrays than the graph has outputs. It drops Identity, Dropout, Mul by 1, Add of 0, a Cast to the same type, and
-Reshape, Expand, Slice and Pad that keep the shape; it keeps LeakyRelu with alpha 1, also two of them on one tensor
-(measured, rknn-toolkit2 2.3.2, rk3588, ranks 1 to 5: the outputs agree to the last bit). An output that is an input
-behind an Identity is right as it is (72 dB), also several of them.
+fewer arrays than the graph has outputs. It drops Identity, Dropout, Mul by 1, Add of 0, a Cast to the same type,
+Reshape, Expand, Slice and Pad that keep the shape, Transpose there and back; it keeps LeakyRelu with alpha 1, also
+two of them on one tensor (measured, rknn-toolkit2 2.3.2, rk3588, ranks 1 to 5: the outputs agree to the last bit). An
+output that is an input behind an Identity is right as it is (72 dB), also several of them.
 
 Preconditions: an output depends on an input (the toolkit drops constants), is no input itself (an engine cannot have
 both under one name), and where it repeats another it holds floats, for LeakyRelu takes nothing else.

@@ -6,6 +6,7 @@ IndexError in the simulator). It takes a tensor of rank 0 inside the graph, and 
 table is the one without it, whoever reads it (Div, Mul, Unsqueeze, Reshape, Expand, Where, Equal, Cast, a Gather's
 index, a Pad's value; measured, rknn-toolkit2 2.3.2, rk3588: 65 to 70 dB in the simulator).
 
+An If or a Loop reads the [1] itself: both take one value of either shape, and their refusal names the input.
 An input that is an output as well is left to `normalise_passed_outputs`.
 
 Exact: the same number in another shape.
@@ -26,6 +27,10 @@ DECLARATION = Declaration(
     exactness=Exact("the same number in another shape"),
     after=frozenset({"normalise_initializers", "rewrite_noise_as_inputs"}),
 )
+
+
+_TAKES_ONE_VALUE = frozenset({"If", "Loop"})
+"""What takes one value of shape [1] for one of rank 0 (onnxruntime; If: ONNX operator specification)."""
 
 
 def normalise_scalar_inputs() -> Pass:
@@ -52,12 +57,14 @@ def _scalars(graph: ir.Graph) -> Iterator[ir.Value]:
 
 def _lift(graph: ir.Graph, value: ir.Value) -> None:
     """Make the input `value` [1]; its readers, in nested graphs as well, read the squeezed one."""
+    value.shape = ir.Shape([1])
+    readers = [(use.node, use.idx) for use in value.uses() if use.node.op_type not in _TAKES_ONE_VALUE]
+    if not readers:
+        return
     name = fresh_name(graph, f"{value.name}_{DECLARATION.name}")
     node = ir.node("Squeeze", [value], name=name)  # all axes of size 1: the one form of every opset
     scalar = node.outputs[0]
     scalar.name, scalar.type, scalar.shape = name, value.type, ir.Shape([])
-    readers = [(use.node, use.idx) for use in value.uses() if use.node is not node]
     for reader, position in readers:
         reader.replace_input_with(position, scalar)
-    value.shape = ir.Shape([1])
     insert_behind(graph, node, value)

@@ -53,6 +53,8 @@ def _source(value: ir.Value, known: dict[str, ir.Value]) -> ir.Value | None:
     shape = _kind(value, known)[0]
     if node.op_type in _KEEPS_WHERE_SHAPE_KEEPS and shape is not None and _kind(first, known)[0] == shape:
         return first
+    if node.op_type == "Transpose":
+        return _transposed(node, first, known)
     if node.op_type in _NEUTRAL and len(node.inputs) == 2 and shape is not None:
         return _not_neutral(node, shape, known)
     return _untouched(node, first, known)
@@ -61,6 +63,28 @@ def _source(value: ir.Value, known: dict[str, ir.Value]) -> ir.Value | None:
 def _kind(value: ir.Value, known: dict[str, ir.Value]) -> tuple[tuple[int, ...] | None, ir.DataType | None]:
     there = known.get(str(value.name), value)
     return static_shape(there), there.dtype
+
+
+def _transposed(node: ir.Node, first: ir.Value, known: dict[str, ir.Value]) -> ir.Value | None:
+    """What a Transpose gives back: its input where only axes of size 1 move, or what another one turned before."""
+    shape = _kind(first, known)[0]
+    if shape is None:
+        return None
+    perm = _permutation(node, len(shape))
+    moved = [axis for axis in perm if shape[axis] != 1]
+    if moved == sorted(moved):
+        return first
+    inner = first.producer()
+    if inner is None or inner.op_type != "Transpose" or inner.domain not in ONNX_DOMAINS:
+        return None
+    before = _permutation(inner, len(shape))
+    return inner.inputs[0] if [before[axis] for axis in perm] == list(range(len(shape))) else None
+
+
+def _permutation(node: ir.Node, rank: int) -> list[int]:
+    """All axes backwards by default (ONNX operator specification)."""
+    stated = node.attributes.get("perm")
+    return list(reversed(range(rank))) if stated is None else list(stated.as_ints())
 
 
 def _not_neutral(node: ir.Node, shape: tuple[int, ...], known: dict[str, ir.Value]) -> ir.Value | None:

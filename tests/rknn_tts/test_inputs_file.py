@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import pickle
+import tempfile
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +13,8 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from numpy.typing import NDArray
 from onnx import TensorProto
 
@@ -239,6 +243,28 @@ def test_read_inputs_unpacks_nothing_when_the_file_claims_too_much(
     assert path.stat().st_size < 1000
     with pytest.raises(UserInput, match="is the limit; give fewer windows"):
         read_inputs(path, specs())
+
+
+def _packed(save: Callable[..., None]) -> bytes:
+    data = io.BytesIO()
+    save(data, **GOOD)
+    return data.getvalue()
+
+
+@settings(max_examples=300, deadline=None, derandomize=True)
+@given(
+    data=st.sampled_from([_packed(np.savez), _packed(np.savez_compressed)]),
+    cut=st.tuples(st.integers(0, 1000), st.integers(0, 8)),
+    put=st.binary(max_size=8),
+)
+def test_read_inputs_reads_or_refuses_when_bytes_are_changed(data: bytes, cut: tuple[int, int], put: bytes) -> None:
+    start, length = cut
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "inputs.npz"
+        path.write_bytes(data[:start] + put + data[start + length :])
+        with contextlib.suppress(UserInput):
+            (feed,) = read_inputs(path, specs())
+            assert [array.shape for array in feed.values()] == [(1, 4), MASK.shape, ()]
 
 
 def test_read_inputs_gives_one_empty_window_when_the_graph_has_no_inputs(tmp_path: Path) -> None:

@@ -54,6 +54,12 @@ REPEATS = {
     "Reshape to its shape": second(node("Reshape", "y shape", "z")),
     "Reshape there and back": second(node("Reshape", "y flat", "a"), node("Reshape", "a shape", "z")),
     "Unsqueeze and Squeeze": second(node("Unsqueeze", "y from", "a"), node("Squeeze", "a from", "z")),
+    "Transpose there and back": second(
+        node("Transpose", "y", "a", perm=[1, 2, 0]), node("Transpose", "a", "z", perm=[2, 0, 1])
+    ),
+    "Transpose backwards twice": second(node("Transpose", "y", "a"), node("Transpose", "a", "z")),
+    "Transpose of nothing": second(node("Transpose", "y", "z", perm=[0, 1, 2])),
+    "Transpose of an axis of one": second(node("Transpose", "y", "a", perm=[1, 0, 2]), node("Reshape", "a shape", "z")),
     "Expand to its shape": second(node("Expand", "y shape", "z")),
     "Tile once": second(node("Tile", "y ones3", "z")),
     "Cast to its type": second(node("Cast", "y", "z", to=TensorProto.FLOAT)),
@@ -116,8 +122,14 @@ OTHERS = {
         [Y, tensor("z", [4, 9]), tensor("v", [4, 9])], CONSTANTS,
     ),
     "another type": second(node("Cast", "y", "z", to=TensorProto.FLOAT16), dtype=TensorProto.FLOAT16),
+    "turned twice": second(
+        node("Transpose", "y", "a", perm=[1, 2, 0]), node("Transpose", "a", "z", perm=[1, 2, 0]), shape=[9, 1, 4]
+    ),
     "to half and back": second(
         node("Cast", "y", "a", to=TensorProto.FLOAT16), node("Cast", "a", "z", to=TensorProto.FLOAT)
+    ),
+    "square turned": model(
+        [TANH, node("Transpose", "y", "z")], [tensor("x", [4, 4])], [tensor("y", [4, 4]), tensor("z", [4, 4])]
     ),
     "almost one": second(node("Mul", "y almost", "z")),
     "one less": second(node("Sub", "y one", "z")),

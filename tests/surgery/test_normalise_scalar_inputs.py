@@ -12,7 +12,7 @@ from surgery.declaration import Interface, Recast
 from surgery.normalise_scalar_inputs import normalise_scalar_inputs
 from tests.gates.small_graphs import constant, model, tensor
 from tests.onnx_runs import Array
-from tests.surgery.interfaces import WEIGHT, applied, conv, left_alone, node, noise, same
+from tests.surgery.interfaces import WEIGHT, applied, conv, left_alone, node, noise, operators, same
 
 SHAPE = [1, 4, 9]
 X, Y = tensor("x", SHAPE), tensor("y", SHAPE)
@@ -76,6 +76,20 @@ def test_normalise_scalar_inputs_makes_one_value_of_rank_0_a_vector(name: str) -
     value: Array = np.asarray(2, dtype)
     x: Array = noise(*SHAPE)
     same(original, done.model, {"x": x, "s": value}, {"x": x, "s": value.reshape(1)})
+
+
+def test_normalise_scalar_inputs_lets_an_if_read_the_input_itself_when_it_is_the_condition() -> None:
+    branches = {
+        name: helper.make_graph([node(op, "c", name)], name, [], [tensor(name, SHAPE)])
+        for name, op in (("then_branch", "Neg"), ("else_branch", "Tanh"))
+    }
+    original = scalar(node("If", "s", "y", **branches), dtype=TensorProto.BOOL)
+    done = applied(normalise_scalar_inputs(), original)
+    assert (done.hits, operators(done.model)) == (1, ["Conv", "If"])
+    x = noise(*SHAPE)
+    for value in (True, False):
+        condition = np.asarray(value)
+        same(original, done.model, {"x": x, "s": condition}, {"x": x, "s": condition.reshape(1)})
 
 
 def test_normalise_scalar_inputs_names_its_nodes_and_takes_no_name_that_is_taken() -> None:
