@@ -216,6 +216,9 @@ def _replace(node: ir.Node, value: ir.Value) -> None:
 def _left_over(graph: ir.Graph) -> Iterator[Refused]:
     """Quantised values that something else reads than what makes numbers of them."""
     for node in graph:
-        if _quantises(node) or is_onnx(node, "DynamicQuantizeLinear"):
-            readers = sorted({use.node.op_type for value in node.outputs for use in value.uses()}) or ["an output"]
-            yield Refused(label_of(node), INSIDE, _FLOAT_MODEL, f"{', '.join(readers)} reads them")
+        if not _quantises(node) and not is_onnx(node, "DynamicQuantizeLinear"):
+            continue
+        for value in node.outputs:
+            readers = [f"{use.node.op_type} reads '{value.name}'" for use in value.uses()]
+            readers += [f"'{value.name}' is an output of the graph"] if value.is_graph_output() else []
+            yield from (Refused(label_of(node), INSIDE, _FLOAT_MODEL, reader) for reader in readers[:1])
