@@ -96,12 +96,15 @@ def _read(kind: Any, data: object, where: str) -> object:
         try:
             return kind(data)
         except ValueError:
-            raise ValueError(f"{where}: {data!r} is none of {', '.join(str(m.value) for m in kind)}") from None
+            raise ValueError(f"{where}: {data!r:.60} is none of {', '.join(str(m.value) for m in kind)}") from None
     if kind is float:
         if isinstance(data, str) and data in _NON_FINITE:
             return _NON_FINITE[data]
         if isinstance(data, (int, float)) and not isinstance(data, bool):
-            return float(data)
+            try:
+                return float(data)
+            except OverflowError:
+                raise ValueError(f"{where}: {data!r:.60}... is too large for a number") from None
     elif kind is int and isinstance(data, bool):
         pass
     elif kind in (int, str, bool) and isinstance(data, kind):

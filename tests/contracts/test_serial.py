@@ -93,12 +93,13 @@ def test_from_json_gives_back_every_bit_when_number_is_finite(number: float) -> 
         ({"ratio": 1.0, "inner": {"size": 1}, "colour": "green"}, "Outer.colour: 'green' is none of red, blue"),
         ({"ratio": 1.0, "inner": {"size": 1}, "flag": 1}, "Outer.flag: bool was expected, not 1"),
         ({"ratio": 1.0, "inner": {"size": 1}, "table": {"a": "b"}}, "Outer.table.a: float was expected, not 'b'"),
+        ({"ratio": 10**400, "inner": {"size": 1}}, f"Outer.ratio: 1{'0' * 59}... is too large for a number"),
         ([], "Outer: Outer was expected, not []"),
         (None, "Outer: Outer was expected, not None"),
     ],
 )
 def test_from_json_names_the_place_when_data_is_wrong(data: object, says: str) -> None:
-    with pytest.raises(ValueError, match=r"expected|missing|none of") as caught:
+    with pytest.raises(ValueError, match=r"expected|missing|none of|too large") as caught:
         from_json(Outer, data)
     assert str(caught.value).startswith(says)
 

@@ -46,6 +46,12 @@ def test_judge_simulator_fails_on_the_worst_window_when_the_mean_would_pass() ->
         ([{"samples": ONES}], [{"samples": ONES * math.nan}], "not finite"),
         ([{"samples": ONES}], [{"samples": ONES * 0}], "the output is all zero"),
         ([{"samples": ONES * 0}], [{"samples": ONES * 0}], "proves nothing"),
+        ([{"samples": ONES}], [{"samples": ONES * math.inf}], "not finite"),
+        ([{"samples": ONES}], [{"samples": ONES[:, :0]}], "shape [1, 0] instead of [1, 4]"),
+        ([{"samples": ONES[:, :0]}], [{"samples": ONES[:, :0]}], "holds no values"),
+        ([{"samples": ONES}], [{"other": ONES}], "no output named samples"),
+        ([{"samples": ONES}], [{"samples": ONES, "more": ONES}], "2 outputs instead of 1"),
+        ([{"samples": ONES}] * 2, [window(0.001), {"samples": ONES * 0}], "the output is all zero"),
     ],
 )
 def test_judge_simulator_fails_with_reason_when_nothing_was_proven(
@@ -54,6 +60,32 @@ def test_judge_simulator_fails_with_reason_when_nothing_was_proven(
     (verdict,) = judge_simulator(references, outputs, -math.inf)
     assert verdict.status is Status.FAILED
     assert reason in verdict.detail
+
+
+RAMP = np.arange(1.0, 33.0).reshape(1, 32) % 7
+
+
+@pytest.mark.parametrize(
+    ("output", "measured_db", "reason"),
+    [
+        (RAMP / 2, 6.02, "the output is 0.5 times the reference"),  # of cosine 1.0
+        (np.roll(RAMP, 1), 3.4, "the output comes 1 element too late"),
+        (-RAMP, -6.02, "the output is -1 times the reference"),
+    ],
+)
+def test_judge_simulator_fails_when_the_output_only_looks_right(
+    output: Floats, measured_db: float, reason: str
+) -> None:
+    (verdict,) = judge_simulator([{"samples": RAMP}], [{"samples": output}], 40.0)
+    assert verdict.status is Status.FAILED
+    assert verdict.measured == pytest.approx(measured_db, abs=0.1)
+    assert reason in verdict.detail
+
+
+def test_judge_simulator_fails_when_two_outputs_of_one_shape_are_swapped() -> None:
+    reference, swapped = {"mean": RAMP, "log": RAMP[:, ::-1]}, {"mean": RAMP[:, ::-1], "log": RAMP}
+    (verdict,) = judge_simulator([reference], [swapped], 40.0)
+    assert verdict.status is Status.FAILED
 
 
 def test_judge_simulator_names_the_broken_window_when_another_is_merely_bad() -> None:

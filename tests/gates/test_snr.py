@@ -152,6 +152,20 @@ def test_compare_names_the_worst_output_when_there_are_several() -> None:
     assert "output 'b'" in verdict.detail
 
 
+def test_compare_fails_when_two_outputs_of_one_shape_are_swapped() -> None:
+    other = np.cos(np.arange(64) * 0.7).astype(np.float32).reshape(1, 64)
+    verdict = compare("g", {"a": SIGNAL, "b": other}, {"a": other, "b": SIGNAL}, 20.0, "one run")
+    assert verdict.status is Status.FAILED
+    assert "output 'a'" in verdict.detail or "output 'b'" in verdict.detail
+
+
+def test_compare_fails_when_only_one_output_of_several_is_all_zero() -> None:
+    measured = {"a": SIGNAL, "b": np.zeros_like(SIGNAL)}
+    verdict = compare("g", {"a": SIGNAL, "b": SIGNAL}, measured, -100.0, "one run")
+    assert verdict.status is Status.FAILED
+    assert "(output 'b'): the output is all zero and the reference is not" in verdict.detail
+
+
 def test_compare_reports_shape_before_finiteness_when_two_outputs_are_wrong() -> None:
     measured = {"a": with_value(math.nan), "b": SIGNAL[0]}
     assert compare_outputs({"a": SIGNAL, "b": SIGNAL}, measured).where == "output 'b'"
