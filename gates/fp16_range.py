@@ -20,7 +20,7 @@ import onnx_ir as ir
 from numpy.typing import NDArray
 
 from contracts.errors import RknnTtsError
-from contracts.verdicts import Measurement, Verdict, at_most, failure
+from contracts.verdicts import Measurement, Status, Verdict, at_most, failure
 from gates.graphs import node_label, with_shapes
 from gates.sentences import listed
 from gates.session import Feeds, Session
@@ -35,6 +35,9 @@ FP16_ZERO_BELOW = 2.0**-25
 WEIGHTS_GATE = "range.weights"
 ACTIVATIONS_GATE = "range.activations"
 SUBNORMAL_WEIGHTS = "range.subnormal_weights"
+
+_REMEDY = "the NPU makes infinity of it: scale the model so that it fits, or write a mask as -1e4"
+"""Masks in front of a softmax are written so by the pass `rewrite_mask_constants`; what is left is something else."""
 
 _REDUCTIONS = ("ReduceMax", "ReduceMin", "ReduceSumSquare")
 _WHOLE = (ir.DataType.FLOAT, ir.DataType.DOUBLE)
@@ -76,8 +79,11 @@ def weight_range(model: ir.Model) -> tuple[Verdict, Measurement]:
         f"of {total} weights, those below 2^-14 in fp16, where precision falls; {zero} of them round to zero. "
         "Whether that matters the numeric gates judge"
     )
+    verdict = _range_verdict(WEIGHTS_GATE, extremes, "the largest")
+    if verdict.status is Status.FAILED:
+        verdict = replace(verdict, detail=f"{verdict.detail}; {_REMEDY}")
     return (
-        _range_verdict(WEIGHTS_GATE, extremes, "the largest"),
+        verdict,
         Measurement(name=SUBNORMAL_WEIGHTS, measured=float(subnormal), unit="values", reason=reason),
     )
 

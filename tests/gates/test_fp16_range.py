@@ -46,7 +46,8 @@ def test_weight_range_fails_naming_tensor_and_value_when_weight_is_too_large(val
     verdict, _ = weight_range(with_weight(0.5, value))
     assert verdict.status is Status.FAILED
     assert verdict.measured == pytest.approx(abs(value))
-    assert verdict.detail == f"past fp16's 65504, first: weight 'k': {shown}"
+    remedy = "the NPU makes infinity of it: scale the model so that it fits, or write a mask as -1e4"
+    assert verdict.detail == f"past fp16's 65504, first: weight 'k': {shown}; {remedy}"
 
 
 def test_weight_range_fails_when_weight_is_nan() -> None:
