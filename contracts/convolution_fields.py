@@ -15,8 +15,6 @@ from dataclasses import dataclass
 STRIDE_LIMIT = 7
 """The largest stride that the field (offset 0x1014, shift 0 for the last axis, 3 for the one before) holds."""
 
-TARGETS_MEASURED = frozenset({"rk3562", "rk3566", "rk3568", "rk3576", "rk3588"})
-
 _OWN_SPLIT_LONGEST = 15
 """Up to here the compiler itself cuts an axis into pieces where kernel and stride are equal and divide it."""
 
@@ -108,3 +106,37 @@ def transposed_overflow(axes: Sequence[Axis], fields: KernelFields = STRICTEST) 
         for place, axis in enumerate(axes)
         if axis.kernel > fields.kernel or (fields.reach is not None and axis.kernel - 1 - axis.pad_begin > fields.reach)
     )
+
+
+DILATIONS_KEPT = range(2, 32)
+"""Dilations that the compiler gives to the hardware, with the whole kernel; it splits a kernel without any, and gathers
+the taps of a wider one."""
+
+
+def dilated_overflow(axes: Sequence[Axis], fields: KernelFields = STRICTEST) -> tuple[int, ...]:
+    """Which of `axes` of a Conv have a dilated kernel that overflows `fields`, by their place."""
+    return tuple(
+        place for place, axis in enumerate(axes) if axis.dilation in DILATIONS_KEPT and axis.kernel > fields.kernel
+    )
+
+
+POOLED_LIMIT = 8192
+"""Steps of an axis that the pooling unit's fields hold (offset 0x600c along the last axis, 0x6010 along the one before,
+limit 0x1fff for the last step's number)."""
+
+LONGEST_MAX_POOL = 8
+LONGEST_AVERAGE_POOL = 7
+"""Kernels of the pooling unit; a longer MaxPool falls to the CPU, a longer AveragePool becomes a Conv."""
+
+AVERAGING_TARGETS = frozenset({"rk3566", "rk3568", "rk3588"})
+"""Whose pooling unit averages; on the others every AveragePool becomes a Conv. None does with paddings (CPU)."""
+
+
+def pooled_overflow(axes: Sequence[Axis]) -> tuple[int, ...]:
+    """Which of `axes` of a pool that runs on the pooling unit overflow its fields, by their place."""
+    return tuple(place for place, axis in enumerate(axes) if _last_pooled(axis) >= POOLED_LIMIT)
+
+
+def _last_pooled(axis: Axis) -> int:
+    """The number of the last step that a pool along `axis` reads."""
+    return min(axis.length, axis.stride * (axis.steps - 1) + axis.reach - axis.pad_begin) - 1

@@ -1,0 +1,175 @@
+"""Structural gate: sizes that overflow a field of the hardware, found in the graph before it is built.
+
+The compiler logs such a size as an anonymous REGTASK line and returns 0. Here the node and its attribute are named.
+What is measured is in `contracts.convolution_fields`; what it does not cover (three axes, other targets, pads that are
+not explicit, axes so long that it depends on the compiler's tiles) is left to the log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
+
+import onnx_ir as ir
+
+from contracts.convolution_fields import (
+    AVERAGING_TARGETS,
+    KERNEL_FIELDS,
+    LONGEST_AVERAGE_POOL,
+    LONGEST_MAX_POOL,
+    POOLED_LIMIT,
+    STRIDE_LIMIT,
+    Axis,
+    dilated_overflow,
+    overflowing,
+    pooled_overflow,
+    transposed_overflow,
+)
+from contracts.verdicts import Verdict, at_most, passed
+from gates.graphs import node_label
+from gates.sentences import listed
+
+GATE = "structure.fields"
+
+CORES = {"rk3562": "t4", "rk3566": "lite", "rk3568": "lite", "rk3576": "f2", "rk3588": "v2"}
+"""The target's name in REGTASK lines."""
+
+_MOST_AXES = 2
+"""Spatial axes that were measured."""
+
+
+@dataclass(frozen=True)
+class _Overflow:
+    """What of a node overflows, and the REGTASK key, without the core, that the compiler would log first."""
+
+    text: str
+    key: str
+
+
+def hardware_fields(shaped: ir.Model, target: str | None, accepted: Collection[str] = ()) -> Verdict:
+    """Verdict that no size of a convolution or pool overflows a field of `target`; offenders are named.
+
+    Args:
+        shaped: the graph as `gates.graphs.with_shapes` gives it; a size that is not known is not judged.
+        target: the chip, or None.
+        accepted: REGTASK keys (`v2:0x1014:0:0x7`) that the user builds past.
+    """
+    core = CORES.get(target or "")
+    if target is None or core is None:
+        return passed(GATE, f"not judged: no fields were measured for {target or 'no target'}")
+    offenders = [
+        f"{node.op_type}, {node_label(node)}, {overflow.text} ({core}:{overflow.key})"
+        for node in shaped.graph.all_nodes()
+        for overflow in _overflows(node, target)
+        if f"{core}:{overflow.key}" not in accepted
+    ]
+    detail = "every stride, kernel and pooled axis fits its hardware field"
+    if offenders:
+        detail = (
+            f"{listed(offenders)}. The compiler would build it all the same, and a board compute wrong values: change "
+            "the size, or build past it with --accept-regtask and the key."
+        )
+    return at_most(GATE, len(offenders), 0, "sizes", detail)
+
+
+def _overflows(node: ir.Node, target: str) -> Iterator[_Overflow]:
+    find = _FINDERS.get(node.op_type)
+    axes = _axes(node) if find is not None and node.domain in ("", "ai.onnx") else ()
+    if find is not None and axes and len(axes) <= _MOST_AXES:
+        yield from find(node, axes, target)
+
+
+def _conv(_: ir.Node, axes: tuple[Axis, ...], target: str) -> Iterator[_Overflow]:
+    yield from _strides(axes)
+    fields = KERNEL_FIELDS[target]
+    for place in dilated_overflow(axes, fields):
+        text = f"has a kernel of {axes[place].kernel} with dilation {axes[place].dilation}, and at most {fields.kernel}"
+        yield _Overflow(f"{text} fit", _kernel_key(axes, place, target))
+
+
+def _strides(axes: tuple[Axis, ...]) -> Iterator[_Overflow]:
+    for place in overflowing(axes):
+        text = f"has stride {axes[place].stride}, and at most {STRIDE_LIMIT} fit, or those times 2, 4, 8, ..."
+        yield _Overflow(text, f"0x1014:{_of_place(axes, place, '0', '3')}:0x7")
+
+
+def _conv_transpose(node: ir.Node, axes: tuple[Axis, ...], target: str) -> Iterator[_Overflow]:
+    fields = KERNEL_FIELDS[target]
+    for place in transposed_overflow(axes, fields):
+        axis = axes[place]
+        if axis.kernel > fields.kernel:
+            yield _Overflow(
+                f"has a kernel of {axis.kernel}, and at most {fields.kernel} fit", _kernel_key(axes, place, target)
+            )
+        else:
+            text = f"has a kernel of {axis.kernel} with a first pad of {axis.pad_begin}, and at most {fields.reach}"
+            yield _Overflow(f"{text} of kernel - 1 - pad fit", f"0x1068:{_of_place(axes, place, '4', '0')}:0xf")
+
+
+def _max_pool(_: ir.Node, axes: tuple[Axis, ...], __: str) -> Iterator[_Overflow]:
+    if all(axis.kernel <= LONGEST_MAX_POOL and axis.dilation == 1 for axis in axes):
+        yield from _pooled(axes)
+
+
+def _average_pool(node: ir.Node, axes: tuple[Axis, ...], target: str) -> Iterator[_Overflow]:
+    rounds_up = node.attributes.get_int("ceil_mode", 0)
+    if rounds_up or any(axis.pad_begin or axis.pad_end for axis in axes):
+        return
+    yield from _strides(axes)
+    small = all(max(axis.kernel, axis.stride) <= LONGEST_AVERAGE_POOL for axis in axes)
+    if small and target in AVERAGING_TARGETS:
+        yield from _pooled(axes)
+
+
+def _pooled(axes: tuple[Axis, ...]) -> Iterator[_Overflow]:
+    if all(axis.kernel == 1 for axis in axes):
+        return
+    for place in pooled_overflow(axes):
+        text = f"reads {axes[place].length} steps of an axis, and at most {POOLED_LIMIT} fit"
+        yield _Overflow(text, f"{_of_place(axes, place, '0x600c', '0x6010')}:0:0x1fff")
+
+
+def _kernel_key(axes: tuple[Axis, ...], place: int, target: str) -> str:
+    offset = "0x1038" if KERNEL_FIELDS[target].reach is not None else "0x1024"
+    return f"{offset}:{_of_place(axes, place, '24', '16')}:0x1f"
+
+
+def _of_place(axes: tuple[Axis, ...], place: int, last: str, before: str) -> str:
+    """`last` for the last axis, `before` for the one before it."""
+    return last if place == len(axes) - 1 else before
+
+
+_FINDERS: Mapping[str, Callable[[ir.Node, tuple[Axis, ...], str], Iterator[_Overflow]]] = {
+    "AveragePool": _average_pool,
+    "Conv": _conv,
+    "ConvTranspose": _conv_transpose,
+    "MaxPool": _max_pool,
+}
+
+
+def _axes(node: ir.Node) -> tuple[Axis, ...]:
+    """The spatial axes of `node`; none where something of them is not known or makes no sense."""
+    sizes = _sizes(node.inputs[0])[2:] if node.inputs else []
+    kernel = node.attributes.get_ints("kernel_shape") or (_sizes(node.inputs[1])[2:] if len(node.inputs) > 1 else ())
+    auto_pad = node.attributes.get_string("auto_pad") or "NOTSET"
+    rank = len(sizes)
+    strides, dilations, pads = (
+        node.attributes.get_ints(name) or [default] * count
+        for name, default, count in (("strides", 1, rank), ("dilations", 1, rank), ("pads", 0, 2 * rank))
+    )
+    if auto_pad not in {"NOTSET", "VALID"} or "output_shape" in node.attributes:
+        return ()
+    if auto_pad == "VALID":
+        pads = [0] * 2 * rank
+    if not (rank == len(kernel) == len(strides) == len(dilations) == len(pads) / 2):
+        return ()
+    of_axes = zip(sizes, kernel, strides, dilations, pads[:rank], pads[rank:], strict=True)
+    axes = tuple(Axis(*of_axis) for of_axis in of_axes)
+    return axes if all(axis.stride > 0 for axis in axes) else ()
+
+
+def _sizes(value: ir.Value | None) -> list[int]:
+    """The sizes of `value`; none where one is not fixed."""
+    sizes = list(value.shape) if value is not None and value.shape is not None else []
+    known = [size for size in sizes if isinstance(size, int)]
+    return known if len(known) == len(sizes) else []
