@@ -61,10 +61,10 @@ ENDS = (
 """Operators behind which nothing is left of a mask: e^-1e4 and e^-1e9 are both 0."""
 
 COMPARISONS = (
-    Matched("Less"), Matched("LessOrEqual"), Matched("Greater"), Matched("GreaterOrEqual"), Matched("Equal"),
+    Matched("Less"), Matched("Greater"), Matched("Equal"),
     Matched("IsInf", used=frozenset({"detect_negative"}), irrelevant={"detect_positive": "no mask is positive here"}),
 )  # fmt: skip
-"""Operators that ask whether a value is a mask."""
+"""Operators that ask whether a value is a mask; so do LessOrEqual and GreaterOrEqual, which opset 11 does not have."""
 
 _SHAPING, _ENDS = ({matched.op for matched in table} for table in (SHAPING, ENDS))
 _JOINING = {"Neg", "Add", "Sub", "Max", "Sum", "Concat"}
