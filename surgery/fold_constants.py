@@ -2,7 +2,8 @@
 
 Before: Constant nodes, Shape, Gather and arithmetic on sizes, If(Equal(size, 1)), Identity around the real operators.
 After: the real operators and their weights. One walk in topological order: types and shapes are inferred node by node,
-with the constants found so far, so that a chain of any length folds at once. Dead nodes and unused weights go as well.
+with the constants found so far, so that a chain of any length folds at once. Dead nodes and unused weights go as well,
+and a shape that the file states wrongly of a tensor is set right.
 
 Precondition: no tensor, computed or folded, is larger than a graph file can be.
 
@@ -27,7 +28,7 @@ from surgery.constant_limits import Budget, computed, largest_output
 from surgery.constant_nodes import stated
 from surgery.declaration import Declaration, Exact, Pass, Refused, Rewritten
 from surgery.matching import ONNX_DOMAINS, Matched
-from surgery.node_types import Types, output_types, stated_type
+from surgery.node_types import Types, output_types, stated_type, static_sizes
 from surgery.scopes import Names, drop_unused, drop_unused_weights, fresh_value_name, named, names_of, replace_value
 
 LARGEST_TENSOR_BYTES = 2**31
@@ -56,7 +57,7 @@ DECLARATION = Declaration(
 
 
 def fold_constants() -> Pass:
-    """The pass; its hits are the nodes that were folded, inlined or dropped, and the weights that nothing used."""
+    """The pass; its hits are the nodes that were folded, inlined or dropped, unused weights, and shapes set right."""
 
     def rewrite(model: ir.Model) -> Rewritten:
         folded = model.clone()
@@ -83,6 +84,7 @@ def _fold(graph: ir.Graph, opsets: Mapping[str, int]) -> tuple[int, tuple[Refuse
         replacements: Sequence[ir.Value | ir.TensorProtocol] | None = _renamed(node) or stated(node)
         if replacements is None:
             types |= output_types(node, types, opset)
+            hits += sum(_corrected(value, types) for value in node.outputs)
             place = _too_large(node, types)
             if place is not None:
                 refused.append(place)
@@ -100,6 +102,19 @@ def _renamed(node: ir.Node) -> list[ir.Value] | None:
     if node.op_type != "Identity" or node.domain not in ONNX_DOMAINS or node.outputs[0].is_graph_output():
         return None
     return [value for value in node.inputs if value is not None] or None
+
+
+def _corrected(value: ir.Value, types: Types) -> bool:
+    """Whether the file stated a shape of `value` other than follows from the inputs; it is right then."""
+    sizes = static_sizes(types.get(value))
+    if sizes is None or value.shape is None:
+        return False
+    wrong = len(sizes) != len(value.shape) or any(
+        isinstance(said, int) and said != size for said, size in zip(value.shape, sizes, strict=True)
+    )
+    if wrong:
+        value.shape = ir.Shape(sizes)
+    return wrong
 
 
 def _too_large(node: ir.Node, types: Types) -> Refused | None:
