@@ -23,7 +23,7 @@ board's memory beside its weights. A file may claim any size."""
 
 
 def stand_in_feed(model: ir.Model, where: str) -> dict[str, NDArray[Any]]:
-    """Values for every input of `model`: standard normal ones, and indices over the whole axis that they index.
+    """Values for every input of `model`: indices over the whole axis that they index, else standard normal ones.
 
     Args:
         model: its inputs have static shapes; sizes that are open are left out of a shape.
@@ -35,32 +35,28 @@ def stand_in_feed(model: ir.Model, where: str) -> dict[str, NDArray[Any]]:
     rng = np.random.default_rng(SEED)
     inputs = [value for value in model.graph.inputs if value.name is not None and not value.is_initializer()]
     _check_kinds_and_sizes(inputs, where)
-    known = index_sizes(model) if any(_is_integer(value) for value in inputs) else {}
+    sizes = index_sizes(model)
     feed: dict[str, NDArray[Any]] = {}
     for value in inputs:
-        name = str(value.name)
-        if value.dtype is not None and value.dtype.is_floating_point():
-            feed[name] = rng.standard_normal(_shape(value)).astype(value.dtype.numpy())
-        elif value.dtype is not None and _is_integer(value) and name in known:
-            dtype = value.dtype.numpy()
-            size = min(known[name], int(np.iinfo(dtype).max) + 1)
-            feed[name] = rng.integers(0, size, _shape(value)).astype(dtype)
+        assert value.dtype is not None
+        name, dtype = str(value.name), value.dtype.numpy()
+        if name in sizes and value.dtype != ir.DataType.BOOL:
+            feed[name] = rng.integers(0, min(sizes[name], _most_indices(value.dtype)), _shape(value)).astype(dtype)
+        elif value.dtype.is_floating_point():
+            feed[name] = rng.standard_normal(_shape(value)).astype(dtype)
         else:
             raise UserInput(f"{where}: {_not_drawn(value)}")
     return feed
 
 
-_INTEGERS = frozenset(
-    {ir.DataType.INT8, ir.DataType.INT16, ir.DataType.INT32, ir.DataType.INT64,
-     ir.DataType.UINT8, ir.DataType.UINT16, ir.DataType.UINT32, ir.DataType.UINT64}
-)  # fmt: skip
-
-
 _NO_NUMBERS = (ir.DataType.STRING, ir.DataType.COMPLEX64, ir.DataType.COMPLEX128, ir.DataType.UNDEFINED)
 
 
-def _is_integer(value: ir.Value) -> bool:
-    return value.dtype in _INTEGERS
+def _most_indices(dtype: ir.DataType) -> int:
+    """How many whole numbers, one after another from 0 on, this type holds."""
+    if dtype.is_floating_point():
+        return int(2 ** (dtype.mantissa_bitwidth + 1))
+    return int(2 ** (dtype.bitwidth - dtype.is_signed()))
 
 
 def _shape(value: ir.Value) -> list[int]:
@@ -70,11 +66,11 @@ def _shape(value: ir.Value) -> list[int]:
 def _check_kinds_and_sizes(inputs: list[ir.Value], where: str) -> None:
     total_bytes = 0
     for value in inputs:
-        if value.dtype in _NO_NUMBERS:
-            kind = str(value.dtype).lower()
+        if value.dtype is None or value.dtype in _NO_NUMBERS:
+            kind = "unknown" if value.dtype is None else value.dtype.name.lower()
             raise UserInput(f"{where}: the input {value.name} is of type {kind}, and the NPU takes numbers only.")
         shape = _shape(value)
-        size_bytes = math.prod(shape) * math.ceil(value.dtype.itemsize if value.dtype is not None else 1)
+        size_bytes = math.prod(shape) * math.ceil(value.dtype.itemsize)
         total_bytes += size_bytes
         if size_bytes > STAND_IN_LIMIT_BYTES or total_bytes > FEEDS_LIMIT_BYTES:
             raise UserInput(

@@ -12,13 +12,14 @@ from gates.graphs import with_shapes
 from surgery.matching import ONNX_DOMAINS
 
 _PASSES_ON = frozenset(
-    {"Cast", "CastLike", "Clip", "Concat", "Dropout", "Expand", "Flatten", "Identity", "Max", "Min", "Pad", "Reshape",
-     "Slice", "Split", "Squeeze", "Tile", "Transpose", "Unsqueeze", "Where"}
+    {"Cast", "CastLike", "Clip", "Concat", "Dropout", "Expand", "Flatten", "Gather", "GatherElements", "GatherND",
+     "Identity", "Max", "Min", "Pad", "Reshape", "Slice", "Split", "Squeeze", "Tile", "Transpose", "Unsqueeze",
+     "Where"}
 )  # fmt: skip
 """What gives on values of what it reads, or others that the graph brings in itself."""
 
-_SHAPED_BY_FIRST = frozenset({"Clip", "Expand", "Pad", "Reshape", "Slice", "Split", "Squeeze", "Tile", "Unsqueeze"})
-"""Of these, what takes sizes, axes or bounds behind the first input: an input there is no index."""
+_FIRST_ONLY = _PASSES_ON - {"Concat", "Max", "Min", "Where"}
+"""Of these, what gives on values of its first input only; behind it stand sizes, axes, bounds or indices."""
 
 _BY_AXIS = frozenset({"Gather", "GatherElements", "ScatterElements", "Scatter"})
 _BY_TUPLE = frozenset({"GatherND", "ScatterND"})
@@ -58,7 +59,7 @@ def _sizes(value: ir.Value) -> Iterator[int]:
         for use in todo.pop().uses():
             yield from _indexed(use.node, use.idx)
             passes = use.node.op_type in _PASSES_ON and use.node.domain in ONNX_DOMAINS
-            if passes and not (use.idx > 0 and use.node.op_type in _SHAPED_BY_FIRST):
+            if passes and not (use.idx > 0 and use.node.op_type in _FIRST_ONLY):
                 new = [output for output in use.node.outputs if output not in seen]
                 seen.update(new)
                 todo.extend(new)

@@ -89,6 +89,19 @@ GATHERS = {
     ),
     "OneHot": (11, indexing(node("OneHot", "ids depth off_on", "y"))),
     "computed table": (7, indexing(node("Tanh", "t7", "a"), node("Gather", "a ids", "y"))),
+    "codebooks": (
+        7,
+        indexing(
+            node("Gather", "ids zero", "a", axis=1), node("Split", "a", "b", axis=0), node("Gather", "t7 b", "y"),
+            ids=tensor("ids", [1, 3, 100], TensorProto.INT64), opset=11,
+        ),
+    ),
+    "floats": (
+        7,
+        indexing(
+            node("Cast", "ids", "a", to=TensorProto.INT64), node("Gather", "t7 a", "y"), ids=tensor("ids", [1, 500])
+        ),
+    ),
     "int32": (7, indexing(node("Gather", "t7 ids", "y"), ids=tensor("ids", [1, 500], TensorProto.INT32))),
 }  # fmt: skip
 
@@ -116,11 +129,22 @@ def test_stand_in_feed_draws_indices_when_the_gather_stands_in_a_local_function(
     assert stand_in_feed(ir.from_proto(proto), "m.onnx")["ids"].max() == 6
 
 
-def test_stand_in_feed_draws_small_indices_when_the_type_holds_less_than_the_axis() -> None:
-    ids = tensor("ids", [4000], TensorProto.UINT8)
+@pytest.mark.parametrize(
+    ("dtype", "largest"),
+    [
+        (TensorProto.UINT8, 255),
+        (TensorProto.INT8, 127),
+        (TensorProto.INT16, 999),
+        (TensorProto.UINT64, 999),
+        (TensorProto.FLOAT16, 999),
+        (TensorProto.BFLOAT16, 255),
+    ],
+)
+def test_stand_in_feed_draws_small_indices_when_the_type_holds_less_than_the_axis(dtype: int, largest: int) -> None:
+    ids = tensor("ids", [20_000], dtype)
     nodes = [node("Cast", "ids", "a", to=TensorProto.INT64), node("Gather", "t a", "y")]
-    graph = model(nodes, [ids], [tensor("y", [4000])], [constant("t", np.zeros(1000))])
-    assert stand_in_feed(graph, "m.onnx")["ids"].max() == 255
+    graph = model(nodes, [ids], [tensor("y", [20_000])], [constant("t", np.zeros(1000))])
+    assert int(stand_in_feed(graph, "m.onnx")["ids"].max()) == largest
 
 
 OTHERS = {
