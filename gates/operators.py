@@ -28,7 +28,7 @@ _RANDOM = "draws random numbers: make the noise an input of the graph"
 _CONTROL_FLOW = "control flow is not compiled: choose the branch or unroll it"
 """If: KeyError 'cond'. Loop: "will cause the graph to be a dynamic graph". Scan: its body is dropped with an E line."""
 
-_COMPUTED_SHAPE = "computes a shape or a length: give fixed shapes and fold the graph"
+_COMPUTED_SHAPE = "computes a shape or a length that was not folded: give fixed shapes, and leave out no folding pass"
 """Where their inputs are not folded: the build ends in a traceback or "need to be constant"."""
 
 _DATA_DEPENDENT = (

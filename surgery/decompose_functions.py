@@ -3,8 +3,8 @@
 Before: a call of a function that the model defines (torch's newer exporter writes them, and onnxscript). After: the
 nodes of its body, those of the functions that it calls in turn as well; no functions are left.
 
-Preconditions: functions of the model's own operator set versions, without graphs as parameters, that do not call
-themselves, and that do not unfold to more nodes than a limit (ten functions of ten calls each are ten billion nodes).
+Preconditions: functions of operators that mean the same in the model's opset, without graphs as parameters, that do not
+call themselves, and that do not unfold to more nodes than a limit: ten functions of ten calls are ten billion nodes.
 
 Exact: a call means its body.
 """
@@ -12,18 +12,20 @@ Exact: a call means its body.
 from __future__ import annotations
 
 import graphlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 import onnx_ir as ir
+from onnx import defs
 from onnx_ir.passes import common
 
 from surgery.declaration import Declaration, Exact, Pass, Refused, Rewritten
+from surgery.matching import ONNX_DOMAINS
 from surgery.scopes import graphs_of
 
 MOST_NODES = 100_000
 """Most nodes after the calls are replaced; the largest speech model seen here, Kokoro, has some 3 000."""
 
-A_VERSION = "functions of the model's operator set versions"
+A_VERSION = "functions of operators that mean the same in the model's opset"
 NO_GRAPH_PARAMETERS = "functions whose parameters are no graphs"
 NOT_RECURSIVE = "functions that do not call themselves"
 A_SIZE = "functions that unfold to a graph that can be compiled"
@@ -48,6 +50,9 @@ def decompose_functions() -> Pass:
         inlined = model.clone()
         for function in inlined.functions.values():
             _separate_outputs(function)
+            for domain in function.opset_imports:  # checked above: they mean the same
+                own = _opset(model.opset_imports) if domain in ONNX_DOMAINS else model.opset_imports.get(domain)
+                function.opset_imports[domain] = own or function.opset_imports[domain]
         calls = _calls(inlined, _every_node(inlined))
         _complete_outputs(inlined, calls)
         hits = len(calls) + len(inlined.functions)
@@ -60,12 +65,13 @@ def decompose_functions() -> Pass:
 
 
 def _refused(model: ir.Model) -> Iterator[Refused]:
+    opset = _opset(model.opset_imports)
     for function in model.functions.values():
-        for domain, version in function.opset_imports.items():
-            own = model.opset_imports.get(domain, version)
-            if version != own:
-                got = f"it is of version {version} of the domain '{domain or 'ai.onnx'}'"
-                yield Refused(_label(function), A_VERSION, f"version {own}", got)
+        version = _opset(function.opset_imports)
+        changed = {node.op_type for node in _nodes_of(function) if _means_another(node, version, opset)}
+        if changed:
+            got = f"it uses {', '.join(sorted(changed))} of opset {version}"
+            yield Refused(_label(function), A_VERSION, f"opset {opset}", got)
     for call in _calls(model, _every_node(model)):
         if any(True for _ in graphs_of(call)):
             yield Refused(call.name or call.op_type, NO_GRAPH_PARAMETERS, "a call without graphs", "it passes one")
@@ -87,6 +93,24 @@ def _refused(model: ir.Model) -> Iterator[Refused]:
     total = sum(sizes.get(node.op_identifier(), 1) for node in _nodes_of(model.graph))
     if total > MOST_NODES:
         yield Refused("the graph", A_SIZE, f"at most {MOST_NODES} nodes", f"its functions unfold to {total} nodes")
+
+
+def _opset(imports: Mapping[str, int]) -> int:
+    return max(imports.get(domain, 0) for domain in ONNX_DOMAINS)
+
+
+def _means_another(node: ir.Node, version: int, opset: int) -> bool:
+    """Whether an operator of ONNX's own was changed between the two opsets."""
+    if version == opset or node.domain not in ONNX_DOMAINS:
+        return False
+    try:
+        return _since(node, version) != _since(node, opset)
+    except defs.SchemaError:  # there is no such operator in one of them
+        return True
+
+
+def _since(node: ir.Node, opset: int) -> int:
+    return defs.get_schema(node.op_type, opset, "").since_version
 
 
 def _nodes_of(nodes: Iterable[ir.Node]) -> Iterator[ir.Node]:

@@ -75,8 +75,9 @@ def recursive() -> ir.Model:
     return graph([call("Ping", ["x"], ["y"])], functions)
 
 
-def of_another_opset() -> ir.Model:
-    old = function("Old", ["a"], ["b"], [helper.make_node("Neg", ["a"], ["b"], "neg")], opset=13)
+def of_another_opset(op: str, opset: int = 12) -> ir.Model:
+    """The graph is of opset 17."""
+    old = function("Old", ["a"], ["b"], [helper.make_node(op, ["a"], ["b"], "at")], opset=opset)
     return graph([call("Old", ["x"], ["y"])], [old])
 
 

@@ -9,10 +9,17 @@ from tests.surgery.refusals import Refusal
 REFUSALS = (
     Refusal(
         decompose_functions(),
-        "functions of the model's operator set versions",
+        "functions of operators that mean the same in the model's opset",
         "function 'Old'",
-        "version 13 of the domain 'ai.onnx'",
-        of_another_opset,
+        "it uses Softmax of opset 12",
+        lambda: of_another_opset("Softmax"),
+    ),
+    Refusal(
+        decompose_functions(),
+        "functions of operators that mean the same in the model's opset",
+        "function 'Old'",
+        "it uses Gelu of opset 20",
+        lambda: of_another_opset("Gelu", 20),
     ),
     Refusal(
         decompose_functions(), "functions whose parameters are no graphs", "call", "passes one", with_a_graph_parameter

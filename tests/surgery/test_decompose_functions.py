@@ -16,7 +16,18 @@ from surgery.decompose_functions import decompose_functions
 from tests.gates.small_graphs import chain, constant, tensor
 from tests.onnx_runs import run
 from tests.surgery.graphs import check, serialised
-from tests.surgery.local_functions import FOUR_TIMES, TWICE, X, Y, call, function, given, graph, unfolding
+from tests.surgery.local_functions import (
+    FOUR_TIMES,
+    TWICE,
+    X,
+    Y,
+    call,
+    function,
+    given,
+    graph,
+    of_another_opset,
+    unfolding,
+)
 
 FEED = {"x": np.array([[0.5, -1.25, 2, -3]], np.float32)}
 
@@ -126,3 +137,18 @@ def test_decompose_functions_unfolds_a_thousand_nodes() -> None:
     done = decompose(unfolding(3))
     assert len(operators(done.model)) == 1000
     assert len({node.name for node in done.model.graph}) == 1000
+
+
+@pytest.mark.parametrize("opset", [13, 17, 18])
+def test_decompose_functions_takes_another_opset_when_its_operators_mean_the_same(opset: int) -> None:
+    done = decompose(of_another_opset("Tanh", opset))
+    assert operators(done.model) == ["Tanh"]
+    assert done.model.opset_imports[""] == 17
+
+
+def test_decompose_functions_brings_no_second_opset_when_a_function_spells_the_domain_out() -> None:
+    spelled = function("Old", ["a"], ["b"], [helper.make_node("Tanh", ["a"], ["b"], "at", domain="ai.onnx")])
+    del spelled.opset_import[:]
+    spelled.opset_import.append(helper.make_opsetid("ai.onnx", 13))
+    done = decompose(graph([call("Old", ["x"], ["y"])], [spelled]))
+    assert {done.model.opset_imports.get(domain, 17) for domain in ("", "ai.onnx")} == {17}
