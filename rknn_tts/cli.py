@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 import io
+import logging
 import os
 import re
 import signal
@@ -60,6 +61,8 @@ def main() -> int:
 
 def run(words: Sequence[str]) -> int:
     """Run the command line `words`; the exit code."""
+    # It logs what a graph lacks, with a traceback; what that means for the user is told by the gates.
+    logging.getLogger("onnx_ir").setLevel(logging.ERROR)
     for stream in (sys.stdout, sys.stderr):
         # A file's name, or a name in a file, may hold what the terminal's encoding does not.
         if isinstance(stream, io.TextIOWrapper):

@@ -30,13 +30,14 @@ from rknn_tts.export_step import Proof
 from rknn_tts.feeds import stand_in_feed
 from rknn_tts.graph_at_hand import OnnxSource
 from rknn_tts.inputs_file import read_inputs
-from rknn_tts.parity import followed_feeds, judge_passes, least_db, seeded
+from rknn_tts.parity import followed_feeds, judge_passes, least_db, seeded, uniquely_named
 from rknn_tts.progress import Say
 from rknn_tts.request import Request
 from rknn_tts.rewriting import refusals, rewrite, without_skipped
 from rknn_tts.shapes import agreed, parse_shapes, resolve_shapes
 from rknn_tts.steps import Steps
 from surgery.declaration import Pass, Rewritten
+from surgery.normalise_initializers import normalise_initializers
 from surgery.normalise_static_inputs import normalise_static_inputs
 from surgery.preflight import preflight
 
@@ -60,6 +61,7 @@ class _Info:
 
     contract: Contract
     refused: tuple[Verdict, ...]
+    notes: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -73,7 +75,8 @@ class ForeignOnnx:
 
     @cached_property
     def model(self) -> ir.Model:
-        """The file's graph, its external data in memory, and a seed at each node that draws.
+        """The file's graph as onnxruntime can run and repeat it: its external data in memory, no two nodes of one name,
+        and a seed at each node that draws.
 
         Raises:
             UserInput: it was changed while it was read.
@@ -85,7 +88,7 @@ class ForeignOnnx:
         model = ir.external_data.load_to_model(model)
         if digests_of(self.path) != self.digests:
             raise UserInput(f"{self.path}: was changed while it was read; run the command again.")
-        return seeded(model)
+        return seeded(uniquely_named(model))
 
     @cached_property
     def given(self) -> tuple[Feed, ...]:
@@ -100,7 +103,7 @@ class ForeignOnnx:
         arrays = {name: tuple(np.shape(array)) for name, array in self.given[0].items()} if self.given else {}
         given = agreed(parse_shapes(self.request.shape), arrays)
         shapes = resolve_shapes(_inputs(self.model), given, str(self.path))
-        every = (normalise_static_inputs(shapes), *preflight())
+        every = (normalise_initializers(), normalise_static_inputs(shapes), *preflight())
         return without_skipped(every, self.request.no_pass)
 
     @cached_property
@@ -113,8 +116,12 @@ class ForeignOnnx:
     @cached_property
     def feeds(self) -> Sequence[Feed]:
         """Inputs of the file's graph: those given, or a stand-in."""
-        pinned = self.rewritten[0].model if self.passes[0].name == "normalise_static_inputs" else self.model
-        return self.given or (stand_in_feed(pinned, str(self.path)),)
+        return self.given or (stand_in_feed(self._behind("normalise_static_inputs"), str(self.path)),)
+
+    def _behind(self, name: str) -> ir.Model:
+        """The graph behind the pass `name`; the file's where that was left out."""
+        found = zip(self.passes, self.rewritten, strict=True)
+        return next((result.model for bound, result in found if bound.name == name), self.model)
 
     def open_session(self, model: ir.Model) -> Session:
         """A graph in onnxruntime; what fails there is told of the file."""
@@ -154,7 +161,7 @@ def open_foreign(path: Path, request: Request, steps: Steps, say: Say) -> OnnxSo
         host=None,
         make_feeds=feeds,
         prove=lambda: steps.value("prove", Proof, {**parts, "graph": sha256_of(graph)}, lambda: _prove(foreign, graph)),
-        notes=_notes(info.contract, request),
+        notes=info.notes,
         inputs=(path, *external_files(path)),
         refused=info.refused,
     )
@@ -173,7 +180,8 @@ def _preflight(foreign: ForeignOnnx, folder: Path) -> None:
     finished = foreign.rewritten[-1].model
     _check_size(foreign.path, finished)
     (folder / _MODEL_FILE).write_bytes(_serialised(finished))
-    info = _Info(_contract(foreign, finished), tuple(refusals(foreign.passes, foreign.rewritten)))
+    contract = _contract(foreign, finished)
+    info = _Info(contract, tuple(refusals(foreign.passes, foreign.rewritten)), _notes(foreign, contract))
     (folder / _INFO_FILE).write_text(json.dumps(to_json(info)), encoding="utf-8")
 
 
@@ -224,13 +232,20 @@ def _contract(foreign: ForeignOnnx, finished: ir.Model) -> Contract:
     )
 
 
-def _notes(contract: Contract, request: Request) -> tuple[str, ...]:
-    notes = [
+def _notes(foreign: ForeignOnnx, contract: Contract) -> tuple[str, ...]:
+    hits = {bound.name: done.hits for bound, done in zip(foreign.passes, foreign.rewritten, strict=True)}
+    notes = []
+    if listed := hits.get("normalise_initializers"):
+        notes.append(f"The file lists {listed} of its weights among its inputs; they are fixed in the engine.")
+    dropped = [name for done in foreign.rewritten for name in done.interface.removed]
+    if dropped:
+        notes.append(f"No output depends on {', '.join(dropped)}: dropped from the engine's inputs.")
+    notes += [
         f"The input {noise.input} is noise that the file drew itself: feed it anew for every run, {noise.distribution} "
         f"{noise.a:g}, {noise.b:g}."
         for noise in contract.noise
     ]
-    if request.inputs is None:
+    if foreign.request.inputs is None:
         notes.append("Judged on seeded stand-ins for the inputs; --inputs FILE.npz judges on real ones.")
     return tuple(notes)
 

@@ -7,8 +7,10 @@ after, so that both compute with one draw.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -47,6 +49,21 @@ class Parity:
     session: Session
     first: tuple[Outputs, ...]
     last: tuple[Outputs, ...]
+
+
+def uniquely_named(model: ir.Model) -> ir.Model:
+    """`model` with another name for each node whose name an earlier one has: onnxruntime loads no two of one name."""
+    counts = Counter(node.name for node in model.graph.all_nodes() if node.name)
+    if not counts or max(counts.values()) == 1:
+        return model
+    model = model.clone()
+    taken, seen = set(counts), set()
+    for node in model.graph.all_nodes():
+        if node.name and node.name in seen:
+            node.name = next(name for number in count(2) if (name := f"{node.name}_{number}") not in taken)
+            taken.add(node.name)
+        seen.add(node.name)
+    return model
 
 
 def seeded(model: ir.Model) -> ir.Model:
@@ -126,7 +143,8 @@ def _next_feeds(model: ir.Model, interface: Interface, open_session: OpenSession
         kept = {name: array for name, array in feed.items() if name not in interface.removed}
         for name in kinds.keys() & kept.keys():
             kept[name] = np.asarray(kept[name]).reshape(kinds[name].shape).astype(kinds[name].dtype)
-        followed.append({**kept, **{added.name: values[added.drawn_as] for added in interface.added}})
+        noise = {added.name: values[added.drawn_as].astype(np.float32) for added in interface.added}
+        followed.append({**kept, **noise})
     return followed
 
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from surgery import fold_with_onnxslim, mask_decoder, normalise_static_inputs
+from surgery import fold_with_onnxslim, mask_decoder, normalise_initializers, normalise_static_inputs
 from surgery.declaration import Declaration
 from surgery.preflight import preflight
 
 CATALOGUE: tuple[Declaration, ...] = (
+    normalise_initializers.DECLARATION,
     normalise_static_inputs.DECLARATION,
     mask_decoder.DECLARATION,
     fold_with_onnxslim.DECLARATION,
     *(bound.declaration for bound in preflight()),
 )
-"""Every pass of this package: what the stages list themselves, then what every graph goes through. A test holds the
-table, the modules and the docs together."""
+"""Every pass of this package: how a foreign graph begins, what stages list themselves, then what every graph goes through.
+A test holds the table, the modules and the docs together."""

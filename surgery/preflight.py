@@ -7,7 +7,6 @@ from surgery.decompose_functions import decompose_functions
 from surgery.fold_constants import fold_constants
 from surgery.normalise_dropout import normalise_dropout
 from surgery.normalise_header import normalise_header
-from surgery.normalise_initializers import normalise_initializers
 from surgery.normalise_passed_outputs import normalise_passed_outputs
 from surgery.normalise_scalar_inputs import normalise_scalar_inputs
 from surgery.normalise_scalar_outputs import normalise_scalar_outputs
@@ -21,7 +20,6 @@ from surgery.rewrite_strided_conv import rewrite_strided_conv
 def preflight() -> tuple[Pass, ...]:
     """What any ONNX needs to be compiled; a graph that is in order already is changed by none but the last."""
     return (
-        normalise_initializers(),
         decompose_functions(),
         fold_constants(),
         normalise_dropout(),
