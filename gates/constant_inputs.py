@@ -52,6 +52,9 @@ TAKEN_AS_A_WEIGHT: Mapping[str, tuple[int, ...]] = {
 }
 """Positions of the inputs that the toolkit takes for weights without asking."""
 
+DECIDES = "decides a shape and"
+"""Stands in every sentence on an input of `DECIDES_A_SHAPE`."""
+
 _FIXED = "an engine's shapes are fixed: export with sizes that do not depend on the data, or cut the graph before it"
 _WEIGHT = "the toolkit breaks where it is no constant: export with a constant, or compute it with a Mul or Add behind"
 
@@ -59,7 +62,7 @@ _WEIGHT = "the toolkit breaks where it is no constant: export with a constant, o
 def varying_input(node: ir.Node, constant: Collection[ir.Value]) -> str | None:
     """Why `node`, of ONNX's own domain, cannot be compiled: an input that is not `constant` and has to be."""
     for table, what, remedy in (
-        (DECIDES_A_SHAPE, "decides a shape and", _FIXED),
+        (DECIDES_A_SHAPE, DECIDES, _FIXED),
         (TAKEN_AS_A_WEIGHT, "is taken for a weight and", _WEIGHT),
     ):
         for position in table.get(node.op_type, ()):

@@ -8,12 +8,12 @@ CumSum are rewritten, GatherND is placed on the CPU) are not here: see `vendor_l
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 import onnx_ir as ir
 
 from contracts.verdicts import Verdict, at_most
-from gates.constant_inputs import varying_input
+from gates.constant_inputs import DECIDES, varying_input
 from gates.graphs import node_label
 from gates.sentences import listed
 
@@ -28,7 +28,7 @@ _RANDOM = "draws random numbers: make the noise an input of the graph"
 _CONTROL_FLOW = "control flow is not compiled: choose the branch or unroll it"
 """If: KeyError 'cond'. Loop: "will cause the graph to be a dynamic graph". Scan: its body is dropped with an E line."""
 
-_COMPUTED_SHAPE = "computes a shape or a length that was not folded: give fixed shapes, and leave out no folding pass"
+_COMPUTED_SHAPE = "computes a shape or a length that was not folded: fix the inputs' shapes, and leave no pass out"
 """Where their inputs are not folded: the build ends in a traceback or "need to be constant"."""
 
 _DATA_DEPENDENT = (
@@ -71,22 +71,38 @@ FOLDED_BY_TOOLKIT = frozenset({_NO_KERNEL, _DATA_DEPENDENT})
 def operators(model: ir.Model) -> Verdict:
     """Verdict that every node is one the board can run; offenders are named with operator, node and reason.
 
+    Nodes of one reason are listed together. A node whose size follows from another's that is named is not named.
     Looks into subgraphs too. A node of another domain than ONNX's own, and a local function, fail as well, and so does
     an input that decides a shape and is not constant.
     """
-    offenders = [f"function '{function.name}' (must be inlined)" for function in model.functions.values()]
+    functions = [f"function '{function.name}' (must be inlined)" for function in model.functions.values()]
     constant = {value for graph in model.graphs() for value in graph.initializers.values()} - set(model.graph.inputs)
+    unsized: set[ir.Value] = set()  # what is behind a tensor whose size depends on the data: its Shapes are no news
+    offenders: dict[str, list[ir.Node]] = {}
     checked = 0
     for node in model.graph.all_nodes():
         checked += 1
         folds = all(value in constant for value in node.inputs if value is not None)
         reason = _refusal(node, constant, folds)
-        if reason:
-            offenders.append(f"op {node.op_type}, {node_label(node)} ({reason})")
+        behind = any(value in unsized for value in node.inputs)
+        if reason and not (behind and _is_of_a_size(reason)):
+            offenders.setdefault(reason, []).append(node)
         elif folds:
             constant.update(node.outputs)
-    detail = listed(offenders) if offenders else f"{checked} nodes, each with an operator that the board can run"
-    return at_most(GATE, len(offenders), 0, "nodes", detail)
+        if behind or (reason and _is_of_a_size(reason)):
+            unsized.update(node.outputs)
+    texts = [*functions, *(f"{_nodes(nodes)} ({reason})" for reason, nodes in offenders.items())]
+    count = len(functions) + sum(map(len, offenders.values()))
+    detail = listed(texts) if texts else f"{checked} nodes, each with an operator that the board can run"
+    return at_most(GATE, count, 0, "nodes", detail)
+
+
+def _nodes(nodes: Sequence[ir.Node]) -> str:
+    return listed(f"op {node.op_type}, {node_label(node)}" for node in nodes)
+
+
+def _is_of_a_size(reason: str) -> bool:
+    return reason in (_DATA_DEPENDENT, _COMPUTED_SHAPE) or DECIDES in reason
 
 
 def _refusal(node: ir.Node, constant: Collection[ir.Value], folds: bool) -> str | None:

@@ -89,7 +89,7 @@ def test_operators_lists_five_and_counts_the_rest_when_many_offend() -> None:
     assert verdict.measured == 8
     assert "node 'n4'" in verdict.detail
     assert "node 'n5'" not in verdict.detail
-    assert verdict.detail.endswith("and 3 more")
+    assert "and 3 more (no NPU or CPU kernel on the board" in verdict.detail
 
 
 @pytest.mark.parametrize("op", ["Ceil", "Trilu", "NonZero"])
@@ -240,3 +240,23 @@ def test_operators_names_the_graphs_input_when_it_decides_a_shape(op: str) -> No
     name = "x" if op == "Range" else "n"
     assert f"op {op}, node 'at' (input '{name}' decides a shape and is an input of the graph; " in verdict.detail
     assert "export with sizes that do not depend on the data" in verdict.detail
+
+
+def test_operators_names_the_first_of_a_chain_when_sizes_follow_from_one_another() -> None:
+    nodes = [
+        helper.make_node("NonZero", ["x"], ["found"], "first"),
+        helper.make_node("Shape", ["found"], ["shape"], "second"),
+        helper.make_node("ConstantOfShape", ["shape"], ["zeros"], "third"),
+        helper.make_node("Atan", ["zeros"], ["y"], "at"),
+    ]
+    verdict = operators(model(nodes, [X], [tensor("y", [2, "n"])]))
+    assert verdict.measured == 2
+    assert verdict.detail.startswith("op NonZero, node 'first' (")
+    assert "op Atan, node 'at' (no NPU" in verdict.detail
+    assert "second" not in verdict.detail
+
+
+def test_operators_lists_nodes_of_one_reason_together() -> None:
+    verdict = operators(chain("Atan", "Tan", "NonZero"))
+    assert "op Atan, node 'n0', op Tan, node 'n1' (no NPU or CPU kernel" in verdict.detail
+    assert verdict.measured == 3
