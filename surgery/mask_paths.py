@@ -6,49 +6,38 @@ them makes 0 of it. Any number far enough below does the same.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import onnx_ir as ir
-from numpy.typing import NDArray
-from onnx_ir.convenience import get_const_tensor
 
-from surgery.matching import ONNX_DOMAINS, Matched
-
-FLOATS = (ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.DOUBLE, ir.DataType.BFLOAT16)
-
-MASK = 1e4
-"""What a mask becomes. e^-104 is 0 in fp32 (smallest subnormal 2^-149), so that scores within +-4900 of each other are
-masked with a wide margin, and six such masks on one score stay within fp16."""
-
-HUGE = 65504.0 / 2
-"""From here a constant is a mask of its own: two of them, or one and a score, leave fp16 (65504)."""
-
-FAR = MASK / 2
-"""Beyond it a value is masked, short of it a score."""
+from surgery.mask_values import (
+    FAR,
+    FLOATS,
+    HUGE,
+    MASK,
+    ORDERS,
+    PLACE,
+    SHAPES,
+    SHAPING,
+    array_of,
+    is_plain,
+    is_zero_or_one,
+)
+from surgery.matching import Matched
 
 _LEAST, _MOST = 1e3, HUGE
 """Between which a mask must be where it meets the exponential: below, scores of a few hundred would show through."""
 
-_PLACE = "says which values go where; each is a score or a mask as before"
 _WHOLE = "says over which values; the largest of them is a score, not a mask"
-_TYPE = "fp16, fp32 and fp64 all hold 1e4"
-
-SHAPING = (
-    Matched("Identity"), Matched("Expand"), Matched("Tile"), Matched("Slice"), Matched("Clip"),
-    Matched("Unsqueeze", irrelevant={"axes": _PLACE}), Matched("Squeeze", irrelevant={"axes": _PLACE}),
-    Matched("Reshape", irrelevant={"allowzero": _PLACE}), Matched("Transpose", irrelevant={"perm": _PLACE}),
-    Matched("Flatten", irrelevant={"axis": _PLACE}), Matched("Gather", irrelevant={"axis": _PLACE}),
-    Matched("Split", irrelevant=dict.fromkeys(("axis", "split", "num_outputs"), _PLACE)),
-)  # fmt: skip
-"""Operators whose outputs hold values of their first input and no others."""
 
 PASSING = (
-    *SHAPING, Matched("Neg"), Matched("Add"), Matched("Sub"), Matched("Max"), Matched("Sum"), Matched("Mul"),
-    Matched("Div"), Matched("Where"),
+    *SHAPING, Matched("Neg"), Matched("Add"), Matched("Sub"), Matched("Max"), Matched("Min"), Matched("Sum"),
+    Matched("Mul"), Matched("Div"), Matched("Where"),
     Matched("Cast", used=frozenset({"to"}), irrelevant={"saturate": "for fp8 only"}),
-    Matched("Concat", irrelevant={"axis": _PLACE}), Matched("Pad", irrelevant={"mode": _PLACE}),
+    Matched("Concat", irrelevant={"axis": PLACE}), Matched("Pad", irrelevant={"mode": PLACE}),
+    Matched("ScatterND", required={"reduction": "none"}),
     Matched("LogSoftmax", irrelevant={"axis": _WHOLE}),
     Matched("ReduceMax", irrelevant=dict.fromkeys(("axes", "keepdims", "noop_with_empty_axes"), _WHOLE)),
 )  # fmt: skip
@@ -66,11 +55,9 @@ COMPARISONS = (
 )  # fmt: skip
 """Operators that ask whether a value is a mask; so do LessOrEqual and GreaterOrEqual, which opset 11 does not have."""
 
-_SHAPING, _ENDS = ({matched.op for matched in table} for table in (SHAPING, ENDS))
-_JOINING = {"Neg", "Add", "Sub", "Max", "Sum", "Concat"}
+_ENDS = frozenset(matched.op for matched in ENDS)
+_JOINING = {"Neg", "Add", "Sub", "Max", "Min", "Sum", "Concat"}
 _REDUCING = {"LogSoftmax", "ReduceMax"}
-_ORDERS = {"Less", "LessOrEqual", "Greater", "GreaterOrEqual", "Equal"}
-_TRUTHS = _ORDERS | {"Not", "And", "Or", "Xor", "IsNaN", "IsInf"}
 
 
 @dataclass(frozen=True)
@@ -93,21 +80,6 @@ class Paths:
     """What lies behind a mask: the comparisons that ask for it by its old value."""
 
     asked: tuple[ir.Node, ...] = ()
-
-
-def array_of(value: ir.Value | None) -> NDArray[np.float64] | None:
-    """The constant that `value` is, as float64; None where it is none, or no number of these."""
-    if value is None or value.is_graph_input():
-        return None
-    tensor = get_const_tensor(value)
-    if tensor is None or tensor.dtype == ir.DataType.STRING:
-        return None
-    return np.asarray(tensor.numpy(), np.float64)
-
-
-def is_plain(node: ir.Node, operators: Iterable[str]) -> bool:
-    """Whether `node` is an ONNX operator of these types."""
-    return node.domain in ONNX_DOMAINS and node.op_type in operators
 
 
 def paths_of(start: Use) -> Paths | None:
@@ -134,18 +106,28 @@ def paths_of(start: Use) -> Paths | None:
 def _behind(use: Use) -> Sequence[tuple[ir.Value, float, float]] | None:
     """The values that a mask goes on in; none at an end; None where its size matters."""
     node, index = use.node, use.index
-    if is_plain(node, _ENDS) or _is_moderate_comparison(use):
+    if is_plain(node, _ENDS) or _is_moderate_comparison(use) or _becomes(node, ir.DataType.BOOL):
         return ()
     if is_plain(node, {"Mul", "Div"}):
         return _scaled(use)
     goes_on = (
-        (is_plain(node, _SHAPING | _REDUCING) and index == 0)
+        (is_plain(node, SHAPES | _REDUCING) and index == 0)
         or is_plain(node, _JOINING)
         or (is_plain(node, {"Where"}) and index in (1, 2))
-        or (is_plain(node, {"Cast"}) and node.attributes["to"].as_int() in FLOATS)
-        or (is_plain(node, {"Pad"}) and index in (0, 2))
+        or _becomes(node, *FLOATS)
+        or (is_plain(node, {"Pad", "ScatterND"}) and index in (0, 2) and _replaces(node))
     )
     return [(value, use.least, use.most) for value in node.outputs] if goes_on else None
+
+
+def _becomes(node: ir.Node, *types: ir.DataType) -> bool:
+    """Whether `node` casts to one of `types`; as a truth, a mask is true whatever its size."""
+    return is_plain(node, {"Cast"}) and node.attributes["to"].as_int() in types
+
+
+def _replaces(node: ir.Node) -> bool:
+    """Whether what `node` writes is not added to or multiplied with what was there."""
+    return node.attributes.get_string("reduction", "none") == "none"
 
 
 def _scaled(use: Use) -> Sequence[tuple[ir.Value, float, float]] | None:
@@ -168,7 +150,7 @@ def _scaled(use: Use) -> Sequence[tuple[ir.Value, float, float]] | None:
 
 def _is_moderate_comparison(use: Use) -> bool:
     """Whether a masked value is compared with a constant short of `FAR`: old and new mask lie on one side of it."""
-    if not is_plain(use.node, _ORDERS):
+    if not is_plain(use.node, ORDERS):
         return False
     limit = array_of(use.node.inputs[1 - use.index])
     return limit is not None and bool(np.all(np.abs(limit) <= FAR * use.least))
@@ -184,55 +166,3 @@ def _asks(use: Use) -> bool:
         return False
     limit = array_of(use.node.inputs[1 - use.index])
     return limit is not None and limit.size == 1 and bool(np.all(limit <= -HUGE))
-
-
-def is_zero_or_one(value: ir.Value | None, trusting: bool = True) -> bool:
-    """Whether `value` holds -1, 0 and 1 only, as far as the graph says.
-
-    An input that is taken from one, or one that is taken from it, says that it holds zeros and ones; so does, where
-    `trusting`, any input. Parity judges.
-    """
-    todo, seen = [(value, trusting)], set()
-    while todo:
-        part, trusted = todo.pop()
-        if part in seen:
-            continue
-        seen.add(part)
-        before = _parts(part, trusted)
-        if before is None:
-            return False
-        todo += before
-    return True
-
-
-def _parts(value: ir.Value | None, trusted: bool) -> Sequence[tuple[ir.Value | None, bool]] | None:
-    """What must hold zeros and ones for `value` to, and whether an input is trusted there; None where it does not."""
-    if value is None:
-        return None
-    constant = array_of(value)
-    if constant is not None:
-        return () if bool(np.isin(constant, (-1, 0, 1)).all()) else None
-    node = value.producer()
-    if value.dtype == ir.DataType.BOOL or (node is not None and is_plain(node, _TRUTHS)):
-        return ()
-    if node is None:
-        return () if trusted else None
-    if is_plain(node, {"Sub"}):
-        return _complement(node)
-    read: Sequence[ir.Value | None] = ()
-    if is_plain(node, _SHAPING | {"Cast", "Neg"}):
-        read = node.inputs[:1]
-    elif is_plain(node, {"Mul", "Concat", "Max"}):
-        read = node.inputs
-    elif is_plain(node, {"Where"}):
-        read = node.inputs[1:]
-    return [(part, trusted) for part in read] or None
-
-
-def _complement(node: ir.Node) -> Sequence[tuple[ir.Value | None, bool]] | None:
-    """The mask of 1 - mask or mask - 1."""
-    for one, mask in (node.inputs, tuple(reversed(node.inputs))):
-        constant = array_of(one)
-        if constant is not None and bool((constant == 1).all()):
-            return [(mask, True)]
-    return None

@@ -28,7 +28,8 @@ from onnx_ir.passes import common
 
 from surgery.declaration import Declaration, Exact, Pass, Rewritten
 from surgery.graph_constants import add_constant
-from surgery.mask_paths import COMPARISONS, ENDS, FAR, FLOATS, HUGE, MASK, PASSING, Paths, Use, paths_of
+from surgery.mask_paths import COMPARISONS, ENDS, PASSING, Paths, Use, paths_of
+from surgery.mask_values import FAR, FLOATS, HUGE, MASK
 
 DECLARATION = Declaration(
     name="rewrite_mask_constants",

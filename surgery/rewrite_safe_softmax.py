@@ -4,8 +4,10 @@ torch exports attention under a mask so that a row whose every score is minus in
 since 2.9; a row of minus infinities is 0/0 in a softmax).
 
 Before: p = Softmax(x, axis); y = Where(IsNaN(p), 0, p).
-After: the same with Less(ReduceMax(x, axis), -5e3) in the place of IsNaN(p); and y = p where x is the sum of scores and
-a constant mask that leaves every row a score (a causal mask), for then no row is NaN.
+After: the same with Less(ReduceMax(x, axis), -5e3) in the place of IsNaN(p). Where x is the sum of scores and a mask m,
+ReduceMax(m, axis) is asked; where y @ v is all that y is for, Where(rows, 0, p @ v) stands in its place, so that the
+toolkit still makes one attention of the rest (exSDPAttention; measured, 2.3.2, rk3588). And y = p where m is a constant
+that leaves every row a score (a causal mask), for then no row is NaN.
 
 Preconditions for a place to be rewritten: opset 13 or later, where Softmax has one axis; before that, the last axis.
 Elsewhere IsNaN stays, and the structural gate names it.
@@ -20,7 +22,7 @@ import onnx_ir as ir
 from onnx_ir.passes import common
 
 from surgery.declaration import Declaration, Exact, Pass, Rewritten
-from surgery.mask_paths import FAR, array_of, is_plain
+from surgery.mask_values import FAR, array_of, is_mask, is_plain
 from surgery.matching import ONNX_DOMAINS, Matched
 from surgery.splice import Draft, constant, splice, whole_numbers
 
@@ -28,7 +30,13 @@ DECLARATION = Declaration(
     name="rewrite_safe_softmax",
     summary="ask for wholly masked rows by their largest score, not by IsNaN of the softmax",
     exactness=Exact("a softmax is NaN exactly where its row's largest score is minus infinity"),
-    matches=(Matched("Softmax", used=frozenset({"axis"})), Matched("IsNaN"), Matched("Where"), Matched("Add")),
+    matches=(
+        Matched("Softmax", used=frozenset({"axis"})),
+        Matched("IsNaN"),
+        Matched("Where"),
+        Matched("Add"),
+        Matched("MatMul"),
+    ),
 )
 
 _ONE_AXIS_SINCE = 13
@@ -80,31 +88,80 @@ def _opset(model: ir.Model) -> int:
 
 
 def _leaves_a_score(softmax: ir.Node) -> bool:
-    """Whether the softmax is of a sum with a constant that masks no row of the last axis wholly."""
-    axis = softmax.attributes.get_int("axis", -1)
-    added = softmax.inputs[0].producer() if softmax.inputs[0] is not None else None
-    if axis != -1 or added is None or not is_plain(added, {"Add"}):
-        return False
-    masks = [array for value in added.inputs if (array := array_of(value)) is not None and array.ndim]
-    return len(masks) == 1 and bool((masks[0].max(axis=-1) > -FAR).all())
+    """Whether the softmax is of the last axis of a sum with a constant that masks no row wholly."""
+    mask = array_of(_mask_of(softmax))
+    return mask is not None and mask.ndim > 0 and bool((mask.max(axis=-1) > -FAR).all())
 
 
 def _drop(asking: ir.Node) -> None:
     """Nothing is NaN: what Where would take instead is not taken."""
     for where, index in tuple(asking.outputs[0].uses()):
         if is_plain(where, {"Where"}) and index == 0:
-            draft = Draft()
-            splice(where, draft.nodes, [draft.add("Identity", where.inputs[2])], DECLARATION.name)
+            _read_instead(where.outputs[0], where.inputs[2])
+
+
+def _read_instead(old: ir.Value, new: ir.Value | None) -> None:
+    """Read `new` where `old` was read; an Identity between a softmax and its product would keep them from being one."""
+    node = old.producer()
+    assert node is not None
+    assert new is not None
+    if old.is_graph_output():
+        draft = Draft()
+        result = draft.add("Identity", new)
+        splice(node, draft.nodes, [result], DECLARATION.name)
+    else:
+        old.replace_all_uses_with(new)
 
 
 def _ask_anew(asking: ir.Node, softmax: ir.Node, opset: int) -> None:
-    scores, axis = softmax.inputs[0], softmax.attributes.get_int("axis", -1)
-    assert scores is not None
+    axis = softmax.attributes.get_int("axis", -1)
+    asked = _mask_of(softmax) or softmax.inputs[0]
+    assert asked is not None
+    wheres = [where for where, index in asking.outputs[0].uses() if axis == -1 and index == 0]
     draft = Draft()
     if opset < _AXES_AS_INPUT_SINCE:
-        largest = draft.add("ReduceMax", scores, axes=[axis], keepdims=1)
+        largest = draft.add("ReduceMax", asked, axes=[axis], keepdims=1)
     else:
-        largest = draft.add("ReduceMax", scores, whole_numbers([axis]), keepdims=1)
-    less = draft.add("Less", largest, constant(-FAR, scores.dtype or ir.DataType.FLOAT))
+        largest = draft.add("ReduceMax", asked, whole_numbers([axis]), keepdims=1)
+    less = draft.add("Less", largest, constant(-FAR, asked.dtype or ir.DataType.FLOAT))
     asking.outputs[0].shape = None  # one entry a row from now on
     splice(asking, draft.nodes, [less], DECLARATION.name)
+    for where in wheres:
+        _move_behind_product(where)
+
+
+def _mask_of(softmax: ir.Node) -> ir.Value | None:
+    """The one mask of a softmax of the last axis of scores + mask; None where there may be others, or none."""
+    added = softmax.inputs[0].producer() if softmax.inputs[0] is not None else None
+    if softmax.attributes.get_int("axis", -1) != -1 or added is None or not is_plain(added, {"Add"}):
+        return None
+    for mask, scores in (added.inputs, tuple(reversed(added.inputs))):
+        if is_mask(mask) and _is_unmasked(scores):
+            return mask
+    return None
+
+
+def _is_unmasked(value: ir.Value | None) -> bool:
+    """Whether `value` is a product, scaled maybe, or an input: nothing was masked in it."""
+    while value is not None and (node := value.producer()) is not None:
+        if is_plain(node, {"MatMul"}):
+            return True
+        if not is_plain(node, {"Mul", "Div", "Cast"}) or (len(node.inputs) == 2 and array_of(node.inputs[1]) is None):
+            return False
+        value = node.inputs[0]
+    return value is not None and value.is_graph_input()
+
+
+def _move_behind_product(where: ir.Node) -> None:
+    """Where(rows, 0, p) @ v is Where(rows, 0, p @ v)."""
+    uses = list(where.outputs[0].uses())
+    zero = array_of(where.inputs[1])
+    if not is_plain(where, {"Where"}) or zero is None or zero.size != 1 or zero.any() or len(uses) != 1:
+        return
+    product, index = uses[0]
+    if index or not is_plain(product, {"MatMul"}) or where.outputs[0].is_graph_output():
+        return
+    draft = Draft()
+    whole = draft.add("MatMul", where.inputs[2], product.inputs[1])
+    kept = draft.add("Where", where.inputs[0], where.inputs[1], whole)
+    splice(product, draft.nodes, [kept], DECLARATION.name)

@@ -72,6 +72,13 @@ TWICE = [node("Add", "s m", "x0"), node("Where", "causal x0 k", "x1"), node("Add
 SCALED = [node("Add", "s m", "x0"), node("Mul", "x0 eighth", "x"), ADD[1]]
 DIVIDED = [node("Add", "s m", "x0"), node("Div", "x0 two", "x"), ADD[1]]
 CLAMPED = [node("Add", "s m", "x0"), node("Max", "x0 k", "x"), ADD[1]]
+SCATTERED = [
+    node("Expand", "zero shape", "blank"),
+    node("ScatterND", "blank where far", "m"),
+    *ADD,
+]
+LOWER = [node("Where", "causal zero k", "m0"), node("Min", "m0 m1", "m"), *ADD]
+TRUTH = [node("Cast", "m", "t", to=TensorProto.BOOL), node("Where", "t m s", "x"), ADD[1]]
 BY_HAND = [
     node("Where", "causal s k", "x"),
     helper.make_node("ReduceMax", ["x"], ["t"], "top", axes=[-1], keepdims=1),
@@ -117,6 +124,13 @@ MASKS = [
     pytest.param(SCALED, {"m": causal(-1e9), "eighth": 0.125}, id="masked, then scaled"),
     pytest.param(DIVIDED, {"m": causal(-1e9), "two": [2]}, id="masked, then divided"),
     pytest.param(CLAMPED, {"m": causal(LOWEST), "k": LOWEST}, id="clamped to the lowest float"),
+    pytest.param(
+        SCATTERED,
+        {"zero": 0, "shape": np.array([1, N, N]), "where": np.array([[0, 0, 3], [0, 5, 1]]), "far": [-1e9, -np.inf]},
+        id="written into zeros",
+    ),
+    pytest.param(LOWER, {"zero": 0, "k": -1e9, "m1": causal(LOWEST)}, id="the lower of two masks"),
+    pytest.param(TRUTH, {"m": causal(-1e9)}, id="asked whether it is 0"),
     pytest.param(BY_HAND, {"k": -np.inf, "last": np.array([-1])}, id="softmax by hand"),
     pytest.param(ASKED, {"zero": 0, "k": -np.inf}, id="asked by Equal"),
     pytest.param(ASKED_AFTER, {"zero": 0, "k": -np.inf}, id="asked by IsInf"),

@@ -78,6 +78,54 @@ def test_safe_softmax_is_the_softmax_when_a_constant_mask_leaves_every_row_a_sco
     np.testing.assert_array_equal(run(done.model, feed(kept))["y"], run(original, feed(kept))["y"])
 
 
+def attention(opset: int = 18, twice: bool = False, causal: bool = False) -> ir.Model:
+    """softmax(q @ k + m) @ v with 0 for wholly masked rows, as torch exports it; `m` from `kept`, causal, or both."""
+    nodes = [
+        helper.make_node("MatMul", ["q", "k"], ["s0"], "scores"),
+        helper.make_node("Mul", ["s0", "half"], ["s1"], "scale"),
+        helper.make_node("Equal", ["kept", "zero"], ["gone"], "ask"),
+        helper.make_node("Where", ["gone", "low", "zero"], ["m"], "mask"),
+        helper.make_node("Add", ["s1", "m"] if twice or not causal else ["s1", "c"], ["s2"], "add"),
+        helper.make_node("Add", ["s2", "c"] if twice else ["s2", "zero"], ["x"], "add again"),
+        helper.make_node("Softmax", ["x" if twice else "s2"], ["p"], "soft", axis=-1),
+        helper.make_node("IsNaN", ["p"], ["nan"], "isnan"),
+        helper.make_node("Where", ["nan", "zero", "p"], ["safe"], "safe"),
+        helper.make_node("MatMul", ["safe", "v"], ["y"], "product"),
+    ]
+    constants = [constant("zero", 0), constant("half", 0.5), constant("low", -np.inf)]
+    constants.append(constant("c", np.where(np.tril(np.ones((N, N))) > 0, 0, -np.inf)))
+    inputs = [tensor("q", [2, N, 3]), tensor("k", [2, 3, N]), tensor("v", [2, N, 4]), tensor("kept", [1, N, N])]
+    return model(nodes, inputs, [tensor("y", [2, N, 4])], constants, opset=opset)
+
+
+LAST_ONLY = np.array([[0, 0, 0, 0, 1]] * N, np.float32)[None]
+"""With a causal mask it leaves a score to the last row alone; without one it leaves every row one."""
+
+ATTENTION = {
+    name: np.random.default_rng(seed).normal(0, 2, shape).astype(np.float32)
+    for seed, (name, shape) in enumerate({"q": (2, N, 3), "k": (2, 3, N), "v": (2, N, 4)}.items())
+}
+
+
+@pytest.mark.parametrize("opset", [13, 18])
+@pytest.mark.parametrize("kept", [ROWS.astype(np.float32), LAST_ONLY], ids=["one row masked", "none masked alone"])
+@pytest.mark.parametrize(("twice", "causal"), [(False, False), (True, False), (False, True)])
+def test_attention_gives_zero_rows_when_they_are_wholly_masked(
+    kept: Array, twice: bool, causal: bool, opset: int
+) -> None:
+    original = attention(opset, twice, causal)
+    done = rewrite_mask_constants().rewrite(rewrite_safe_softmax().rewrite(original).model)
+    assert done.hits
+    check(done.model)
+    given = {**ATTENTION, "kept": kept}
+    wanted = run(original, given)["y"]
+    assert np.isfinite(wanted).all()
+    np.testing.assert_array_equal(run(done.model, given)["y"], wanted)
+    # The softmax goes into its product as it is, which the toolkit makes one attention of.
+    product = next(node for node in done.model.graph if node.op_type == "MatMul" and node.inputs[1].name == "v")  # type: ignore[union-attr]
+    assert product.inputs[0].producer().op_type == "Softmax"  # type: ignore[union-attr]
+
+
 def test_safe_softmax_works_when_the_mask_is_a_fill() -> None:
     original = safe(ROWS, add=False, axis=-1)
     done = rewrite_mask_constants().rewrite(rewrite_safe_softmax().rewrite(original).model)
