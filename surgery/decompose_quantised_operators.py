@@ -33,7 +33,7 @@ DECLARATION = Declaration(
     name="decompose_quantised_operators",
     summary="QLinearConv, QGemm, DynamicQuantizeLSTM and their like become float operators",
     exactness=EIGHT_BITS,
-    after=frozenset({"fold_dequantised_weights"}),
+    after=frozenset({"fold_constants", "fold_dequantised_weights"}),
     matches=(
         Matched(
             "QLinearConv",
@@ -84,7 +84,10 @@ def _rewrite(node: ir.Node) -> str | None:
     """Put the float form in the place of `node`; or say what stands in the way."""
     form, draft = _form(node), Draft()
     assert form is not None
-    result = form(node, draft)
+    try:
+        result = form(node, draft)
+    except ValueError:  # of numpy: a weight and its scales do not broadcast
+        return "its weights, scales and zero points do not fit each other"
     if isinstance(result, str):
         return result
     made = result.producer()

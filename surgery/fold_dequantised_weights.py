@@ -79,9 +79,21 @@ def _place(node: ir.Node) -> _Place | None:
     while weight is not None and (before := weight.producer()) is not None and _chooses(before):
         chain.append(before)
         weight = before.inputs[0]
-    if weight is None or constant_of(weight) is None or (chain and scale.size != 1):
+    quantised = constant_of(weight)
+    if weight is None or quantised is None or not _fits(node, quantised, scale, bool(chain)):
         return None
     return _Place(node, weight, tuple(chain))
+
+
+def _fits(node: ir.Node, quantised: ir.TensorProtocol, scale: ir.TensorProtocol, chosen: bool) -> bool:
+    """Whether there is one scale; or, for a weight that is read whole, as many as its axis or its blocks ask for."""
+    if scale.size == 1:
+        return True
+    axis, block = _layout(node)
+    sizes = quantised.shape.numpy()
+    if chosen or not -len(sizes) <= axis < len(sizes):
+        return False
+    return scale.size == sizes[axis] if not block else len(scale.shape.numpy()) == len(sizes)
 
 
 def _chooses(node: ir.Node) -> bool:

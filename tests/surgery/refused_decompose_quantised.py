@@ -145,6 +145,7 @@ def operator(op: str, inputs: Sequence[str], domain: str = "com.microsoft", **op
 
 SCALES = (constant("ss", [0.1, 0.2]), constant("zz", [1, 2], np.uint8), constant("c", [True], bool))
 KERNEL = (constant("k", np.ones((2, 2, 1)), np.uint8), *SCALES)
+UNEVEN = (constant("k", np.ones((4, 3)), np.uint8), constant("four", [0.1, 0.2, 0.3, 0.4]))
 LSTM = ["x", "w8", "r8", "", "", "", "", "", "s", "z", "s", "z"]
 
 
@@ -200,6 +201,7 @@ REFUSALS = (
     ),
     _operator("'k' is computed", "QLinearConv", [*_Q, "k", "top", "z", "s", "z"], "", constants=KERNEL),
     _operator("its bias 'b' or the scales", "QLinearConv", [*_Q, "k", "s", "z", "s", "z", "b"], "", constants=KERNEL),
+    _operator("do not fit each other", "DynamicQuantizeMatMul", ["x", "k", "four"], constants=UNEVEN),
     _operator("its weights are computed", "DynamicQuantizeMatMul", ["x", "q", "s", "z"]),
     _operator(
         "reordered or of 2 bits", "MatMulNBits", ["x", "k", "ss"], constants=KERNEL, bits=2, K=1, N=2, block_size=16

@@ -126,3 +126,9 @@ def test_dequantised_weights_are_left_when_they_are_inputs(name: str) -> None:
     original = weighted(integers(np.int8, 6, 5), 0.1)
     original.graph.inputs.append(original.graph.initializers[name])
     assert fold_dequantised_weights().rewrite(original).model is original
+
+
+@pytest.mark.parametrize(("scales", "axis"), [(4, 1), (5, 0), (5, 2)])
+def test_dequantised_weights_are_left_when_their_scales_do_not_fit(scales: int, axis: int) -> None:
+    original = weighted(integers(np.int8, 6, 5), np.ones(scales), axis=axis)
+    assert fold_dequantised_weights().rewrite(original).model is original
