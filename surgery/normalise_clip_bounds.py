@@ -21,17 +21,16 @@ Exact for inputs within +-65504, and fp16 has none outside.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import onnx_ir as ir
-from onnx_ir import convenience
 
 from surgery.declaration import Declaration, Exact, Pass, Refused, Rewritten
 from surgery.graph_constants import add_constant
 from surgery.interface import inferred, node_label
 from surgery.matching import Matched, is_one_of
 from surgery.splice import Draft, constant, splice
+from surgery.weights import weight_of
 
 LARGEST = 65504
 """Largest finite fp16 (IEEE 754)."""
@@ -88,7 +87,7 @@ def _rewrite(model: ir.Model) -> Rewritten:
 def _look(node: ir.Node, types: dict[str, ir.DataType | None]) -> _Clip | Refused | None:
     """The plan for one Clip; None where it stays as it is."""
     values = [node.inputs[place] if place < len(node.inputs) else None for place in (1, 2)]
-    constants = [None if value is None else _constant(value) for value in values]
+    constants = [weight_of(value) for value in values]
     given = [_attribute(node, name) for name in ("min", "max")]
     for value, tensor in zip(values, constants, strict=True):
         if tensor is not None and tensor.size != 1:
@@ -119,11 +118,6 @@ def _whole(node: ir.Node, numbers: list[Bound], dtype: ir.DataType) -> _Clip | R
         return Refused(node_label(node), KNOWN_TYPE, "float32, int32 or int64", str(dtype))
     small = all(isinstance(bound, int) and abs(bound) <= LARGEST for bound in (low, high))
     return None if small and dtype == ir.DataType.INT64 else _Clip(node, low, high, dtype)
-
-
-def _constant(value: ir.Value) -> np.ndarray[Any, np.dtype[Any]] | None:
-    tensor = None if value.is_graph_input() else convenience.get_const_tensor(value)
-    return None if tensor is None else tensor.numpy()
 
 
 def _attribute(node: ir.Node, name: str) -> float | None:

@@ -22,12 +22,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import onnx_ir as ir
-from onnx_ir import convenience
 
 from surgery.declaration import Declaration, Exact, Pass, Refused, Rewritten
 from surgery.graph_constants import add_constant
 from surgery.interface import inferred, node_label, static_shape
 from surgery.matching import Matched, is_one_of
+from surgery.weights import weight_of
 
 KNOWN_SHAPE = "a known input shape"
 CONSTANT_PADS = "constant pads and axes"
@@ -161,8 +161,8 @@ def _no_shape(node: ir.Node) -> Refused:
 
 
 def _whole_numbers(value: ir.Value | None) -> tuple[int, ...] | None:
-    tensor = None if value is None or value.is_graph_input() else convenience.get_const_tensor(value)
-    return None if tensor is None else tuple(int(number) for number in tensor.numpy().reshape(-1))
+    weight = weight_of(value)
+    return None if weight is None else tuple(int(number) for number in weight.reshape(-1))
 
 
 def _write(graph: ir.Graph, edit: _Edit) -> None:

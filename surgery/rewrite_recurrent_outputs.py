@@ -1,0 +1,154 @@
+"""Read every output of a GRU or LSTM that stands before one that is read.
+
+Before:  GRU(x) -> -, Y_h                  After:  Y_h from Y: its last step forward, its first backward
+Before:  LSTM(x) -> Y or -, -, Y_c         After:  _, Y_c = Split(Concat(Y_h, Y_c))
+The toolkit has no type for an output that nothing reads ("meet unsupported elemtype: 0") and stops, except for the Y
+of an LSTM. It takes the Concat and Split away again: the layer table holds the LSTM alone, at 69 to 72 dB
+(measured in the simulator, rknn-toolkit2 2.3.2, rk3588).
+
+Preconditions, of a GRU: static shapes, and no sequence lengths but the whole, for Y is zero behind a shorter sequence.
+
+Exact: Y holds the state of every step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import onnx_ir as ir
+
+from surgery.declaration import Declaration, Exact, Pass, Refused, Rewritten
+from surgery.interface import inferred, node_label, static_shape
+from surgery.matching import Matched, is_one_of
+from surgery.splice import Draft, splice, whole_numbers
+from surgery.weights import weight_of
+
+KNOWN_SHAPES = "static shapes of a GRU whose last state alone is read"
+WHOLE_SEQUENCES = "whole sequences where the last state of a GRU alone is read"
+
+_CELL = dict.fromkeys(
+    ("activation_alpha", "activation_beta", "activations", "clip", "hidden_size"), "copied; what a step computes"
+)
+_TIME_FIRST = {"layout": "0: onnxruntime runs no other"}
+
+LSTM = Matched("LSTM", required=_TIME_FIRST, irrelevant={**_CELL, "direction": "copied", "input_forget": "copied"})
+GRU = Matched(
+    "GRU", used=frozenset({"direction"}), required=_TIME_FIRST, irrelevant={**_CELL, "linear_before_reset": "copied"}
+)
+
+DECLARATION = Declaration(
+    name="rewrite_recurrent_outputs",
+    summary="the state of a GRU or cell of an LSTM is read together with what stands before it",
+    exactness=Exact("every step's state is in Y; two tensors joined and split are the same two"),
+    after=frozenset({"normalise_empty_slots"}),
+    matches=(LSTM, GRU),
+    preconditions=(KNOWN_SHAPES, WHOLE_SEQUENCES),
+)
+
+_FIRST_OPSET = 10
+"""From here Slice has its bounds as inputs (ONNX changelog)."""
+
+_NUM_OUTPUTS_FROM = 18
+"""From here a Split of equal parts states their number (ONNX changelog)."""
+
+_SEQUENCE_LENGTHS = 4
+"""Input position, of both."""
+
+
+@dataclass(frozen=True)
+class _Cell:
+    """An LSTM whose cell alone is read."""
+
+    node: ir.Node
+
+
+@dataclass(frozen=True)
+class _State:
+    """A GRU whose last state [directions, batch, hidden] alone is read, of so many steps."""
+
+    node: ir.Node
+    steps: int
+    shape: tuple[int, ...]
+
+
+def rewrite_recurrent_outputs() -> Pass:
+    """The pass; its hits are the nodes."""
+    return Pass(DECLARATION, _rewrite)
+
+
+def _rewrite(model: ir.Model) -> Rewritten:
+    opset = model.opset_imports.get("", _FIRST_OPSET)
+    if opset < _FIRST_OPSET or not any(_is_wanted(node) for node in model.graph):
+        return Rewritten(model, 0)
+    copy = model.clone()
+    known = inferred(copy)
+    looked = [_look(node, known) for node in copy.graph if _is_wanted(node)]
+    refused = tuple(found for found in looked if isinstance(found, Refused))
+    if refused:
+        return Rewritten(model, 0, refused)
+    for found in looked:
+        if isinstance(found, _Cell):
+            _join_cell(found.node, opset)
+        elif isinstance(found, _State):
+            _take_state(found)
+    return Rewritten(copy, hits=len(looked))
+
+
+def _is_wanted(node: ir.Node) -> bool:
+    if not is_one_of(node, DECLARATION.matches) or ("layout" in node.attributes and node.attributes["layout"].as_int()):
+        return False
+    read = [_is_read(value) for value in node.outputs]
+    if node.op_type == GRU.op:
+        return read == [False, True]
+    return len(read) > 2 and read[2] and not read[1]
+
+
+def _is_read(value: ir.Value) -> bool:
+    return bool(value.uses()) or value.is_graph_output()
+
+
+def _look(node: ir.Node, known: Mapping[str, ir.Value]) -> _Cell | _State | Refused:
+    if node.op_type == LSTM.op:
+        return _Cell(node)
+    x, weight = (None if value is None else known.get(value.name or "", value) for value in node.inputs[:3:2])
+    sequence = None if x is None else static_shape(x)
+    recurrent = None if weight is None else static_shape(weight)
+    if sequence is None or recurrent is None or (len(sequence), len(recurrent)) != (3, 3):
+        return Refused(node_label(node), KNOWN_SHAPES, "of its input and weights", f"{sequence} and {recurrent}")
+    lengths = node.inputs[_SEQUENCE_LENGTHS] if len(node.inputs) > _SEQUENCE_LENGTHS else None
+    if lengths is not None:
+        given = weight_of(lengths)
+        if given is None or not np.all(given == sequence[0]):
+            got = f"'{lengths.name}' is computed" if given is None else str(given.tolist())
+            return Refused(node_label(node), WHOLE_SEQUENCES, f"sequence lengths of {sequence[0]}", got)
+    return _State(node, sequence[0], (recurrent[0], sequence[1], recurrent[2]))
+
+
+def _join_cell(node: ir.Node, opset: int) -> None:
+    draft = Draft()
+    draft.add(node.op_type, *node.inputs, outputs=3, copied=node.attributes)
+    whole, state, cell = draft.nodes[0].outputs
+    joined = draft.add("Concat", state, cell, axis=0)
+    draft.add("Split", joined, outputs=2, axis=0, num_outputs=2 if opset >= _NUM_OUTPUTS_FROM else None)
+    made = [whole, state, draft.nodes[-1].outputs[1]]
+    splice(node, draft.nodes, [new for old, new in zip(node.outputs, made, strict=True) if old.name], DECLARATION.name)
+
+
+def _take_state(found: _State) -> None:
+    """Y is [steps, directions, batch, hidden]."""
+    node, draft = found.node, Draft()
+    whole = draft.add(node.op_type, *node.inputs, copied=node.attributes)
+    direction = node.attributes["direction"].as_string() if "direction" in node.attributes else "forward"
+    at = {"forward": (found.steps - 1,), "reverse": (0,), "bidirectional": (found.steps - 1, 0)}[direction]
+    states = [
+        draft.add(
+            "Slice", whole, whole_numbers([step, place]), whole_numbers([step + 1, place + 1]), whole_numbers([0, 1])
+        )
+        for place, step in enumerate(at)
+    ]
+    joined = states[0] if len(states) == 1 else draft.add("Concat", *states, axis=1)
+    state = draft.add("Reshape", joined, whole_numbers(found.shape))
+    made = [whole, state] if node.outputs[0].name else [state]
+    splice(node, draft.nodes, made, DECLARATION.name)
