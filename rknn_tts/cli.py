@@ -46,8 +46,11 @@ _OVERRIDES = "RKNN_TTS_MAKE_OVERRIDES"
 
 def main() -> int:
     """Run the process's command line; the exit code."""
-    # A job that is cancelled gets SIGTERM: what it had started must end, as after Ctrl-C.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    # A job that is cancelled gets SIGTERM, one whose terminal is closed SIGHUP (unless nohup has it ignored): what it
+    # had started must end, as after Ctrl-C.
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, signal.default_int_handler)
     code = run(sys.argv[1:])
     others = [thread for thread in threading.enumerate() if thread is not threading.main_thread()]
     if any(thread.daemon for thread in others):

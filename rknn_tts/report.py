@@ -24,7 +24,9 @@ TRACEBACK_VARIABLE = "RKNN_TTS_TRACEBACK"
 
 NOTHING = Outcome(files=(), manifest=None, verdicts=(), measurements=(), notes=(), reused=())
 
-_MACHINE_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM})
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
+
+_MACHINE_ERRORS = _FULL | {errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO, errno.ENAMETOOLONG, errno.ELOOP}
 """What the machine refuses, and no bug is."""
 
 
@@ -89,7 +91,16 @@ def _sentence(error: BaseException) -> tuple[str, int]:
     if isinstance(error, KeyboardInterrupt):
         return "Interrupted: the command was stopped before it was done.", EXIT_INTERRUPTED
     if isinstance(error, OSError) and error.errno in _MACHINE_ERRORS:
-        return f"{error.filename or 'A file'}: cannot be written or read ({error.strerror}).", EXIT_FAILED
+        return _machine_sentence(error), EXIT_FAILED
     what = " ".join(f"{type(error).__name__}: {error}".split()).rstrip(".: ")
     again = f"Run the command again with {TRACEBACK_VARIABLE}=1 to see where."
     return f"rknn-tts itself failed ({what}); this is a bug. {again}", EXIT_FAILED
+
+
+def _machine_sentence(error: OSError) -> str:
+    if error.errno in _FULL and not error.filename:  # in the middle of a write, which tells no name
+        return (
+            f"The disk is full ({error.strerror}): free some space, or move what is in the making with TMPDIR and the "
+            "finished steps with RKNN_TTS_CACHE."
+        )
+    return f"{error.filename or 'A file'!s:.300}: cannot be written or read ({error.strerror})."

@@ -380,13 +380,28 @@ def test_junit_is_written_when_the_command_line_cannot_be_read(tmp_path: Path, s
     assert "There is no option --windwo" in report.read_text()
 
 
-def test_main_ends_as_interrupted_when_it_gets_sigterm(tmp_path: Path) -> None:
-    program = (
-        "import os, signal, sys\n"
-        "from rknn_tts import cli, pipeline\n"
-        "pipeline.engine = lambda request, say: os.kill(os.getpid(), signal.SIGTERM) or signal.pause()\n"
-        "sys.argv = ['rknn-tts', 'engine', 'piper', '--target', 'rk3588', '--json']\n"
-        "sys.exit(cli.main())"
-    )
+WAIT_FOR_SIGNAL = """
+import os, signal, sys
+from rknn_tts import cli, pipeline
+def wait(request, say):
+    os.kill(os.getpid(), signal.{name})
+    if "{name}" == "SIGHUP" and signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+        raise ValueError("it was ignored")
+    signal.pause()
+pipeline.engine = wait
+sys.argv = ["rknn-tts", "engine", "piper", "--target", "rk3588", "--json"]
+sys.exit(cli.main())
+"""
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
+def test_main_ends_as_interrupted_when_it_is_ended(name: str) -> None:
+    program = WAIT_FOR_SIGNAL.format(name=name)
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT, check=False)
     assert (done.returncode, json.loads(done.stdout)["exit_code"]) == (130, 130)
+
+
+def test_main_goes_on_when_its_terminal_is_closed_and_nohup_started_it() -> None:
+    command = ["nohup", sys.executable, "-c", WAIT_FOR_SIGNAL.format(name="SIGHUP")]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
+    assert "it was ignored" in done.stdout
