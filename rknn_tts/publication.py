@@ -12,7 +12,7 @@ from contracts.files import sha256_of_bytes
 from contracts.manifest import EngineFile, Manifest, OnnxTwin, Toolkit, manifest_text, read_manifest
 from contracts.serial import to_json
 from contracts.verdicts import Status, Verdict
-from engine.result import ENGINE_FILE
+from engine.result import ENGINE_FILE, read_disabled_rules
 from rknn_tts.build_gates import Judged
 from rknn_tts.build_step import Build
 from rknn_tts.graph_at_hand import GraphInfo, NumericGates, twin_of, with_proof
@@ -39,7 +39,7 @@ def publish_engine(
         family=contract.family,
         stage=contract.stage,
         target=build.target,
-        toolkit=Toolkit(TOOLKIT, build.request.toolkit),
+        toolkit=Toolkit(TOOLKIT, build.request.toolkit, read_disabled_rules(folder)),
         source=contract.source,
         onnx=OnnxTwin(places.onnx.name, sha256_of_bytes(twin), graph.opset, graph.nodes),
         engine=EngineFile(places.engine.name, sha256_of_bytes(engine), len(engine)),
@@ -71,7 +71,7 @@ def publish_engine(
         manifest=manifest,
         verdicts=manifest.verdicts,
         measurements=manifest.measurements,
-        notes=(*source.notes, *_unproven_notes(manifest.verdicts)),
+        notes=(*source.notes, *_rule_notes(manifest.toolkit), *_unproven_notes(manifest.verdicts)),
         reused=tuple(steps.reused),
         log=str(places.log),
     )
@@ -85,6 +85,16 @@ def _with_board_figures(manifest: Manifest, places: Places) -> Manifest:
         return manifest
     same = earlier.engine.sha256 == manifest.engine.sha256
     return dataclasses.replace(manifest, board=earlier.board) if same else manifest
+
+
+def _rule_notes(toolkit: Toolkit) -> list[str]:
+    """What the user shall know of fuse rules that were switched off: the engine may be slower without them."""
+    if not toolkit.disabled_rules:
+        return []
+    return [
+        f"The toolkit crashed in its fuse rule {', '.join(toolkit.disabled_rules)}, so the engine was built without it; "
+        "it is right, and may be slower than one with it."
+    ]
 
 
 def _unproven_notes(verdicts: Sequence[Verdict]) -> list[str]:

@@ -42,7 +42,22 @@ def build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Build:
         (tmp_path / name).mkdir()
     monkeypatch.chdir(tmp_path / "work")
     (tmp_path / "result" / "engine.rknn").write_bytes(ENGINE)
+    write_summary(tmp_path / "result", disabled_rules=[])
     return build_of(doubling(tmp_path), tmp_path / "converter")
+
+
+def write_summary(result: Path, **changes: object) -> None:
+    """`build.json`, as a build leaves it."""
+    figures = {"engine_sha256": "", "outputs": ["y"], "windows": 1, "peak_rss_bytes": 1, "wall_s": 1.0, "cpu_s": 1.0}
+    (result / "build.json").write_text(json.dumps({**figures, "fixed_addresses": True, **changes}))
+
+
+def test_publication_states_the_fuse_rule_that_was_switched_off(build: Build) -> None:
+    assert published(build).notes == ("a note",)
+    write_summary(build.source.graph.parent / "result", disabled_rules=["rule_a"])
+    done = published(build)
+    assert read_manifest(build.places.manifest).toolkit.disabled_rules == ("rule_a",)
+    assert [note for note in done.notes if "crashed in its fuse rule rule_a" in note]
 
 
 def published(build: Build, judged: Judged = JUDGED) -> Outcome:
