@@ -64,8 +64,10 @@ def decompose_missing_kernels() -> Pass:
         if not any(_has_no_kernel(node) for node in model.graph):
             return Rewritten(model, 0)
         clone = model.clone()
-        infer_types(clone)
-        hits = sum(_composed(node, _opset(clone)) for node in clone.graph if _has_no_kernel(node))
+        hits = 0
+        # Shapes stop at a GroupNormalization, which inference knows nothing of; they go on behind what it is made of.
+        while made := _round(clone):
+            hits += made
         return Rewritten(clone, hits) if hits else Rewritten(model, 0)
 
     return Pass(DECLARATION, rewrite)
@@ -73,6 +75,12 @@ def decompose_missing_kernels() -> Pass:
 
 def _has_no_kernel(node: ir.Node) -> bool:
     return is_one_of(node, MATCHES) and not all(value is None or value.is_initializer() for value in node.inputs)
+
+
+def _round(model: ir.Model) -> int:
+    """Compose what can be with the shapes known now; returns how many nodes."""
+    infer_types(model)
+    return sum(_composed(node, _opset(model)) for node in model.graph if _has_no_kernel(node))
 
 
 def _opset(model: ir.Model) -> int:

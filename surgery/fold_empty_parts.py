@@ -1,11 +1,12 @@
-"""Take the parts of no length out of a Split.
+"""Take what has no length out of a Split and out of a Concat.
 
-Before: `Split` into parts of which some are empty (ONNX's own body of RotaryEmbedding where all of a head turns, slices
-of exported graphs). After: a Split into the others, or nothing but a name where one is left; an empty part is an empty
-constant.
+Before: `Split` into parts of which some are empty, `Concat` with an empty operand (ONNX's own body of RotaryEmbedding
+where all of a head turns, caches that hold nothing yet). After: the others, or nothing but a name where one is left; an
+empty part that something else reads is an empty constant.
 
 The toolkit takes all that a Split with an empty part makes for constant ("All outputs of model are constants, The model
-is invalid!"), and takes a Concat with an empty constant right (measured, rknn-toolkit2 2.3.2, rk3588).
+is invalid!"). A Concat with an empty operand is right alone, and dies where the toolkit moves a Transpose over it
+("Can't merge shape info", measured, rknn-toolkit2 2.3.2, rk3588).
 
 Precondition: an empty part is no output of the graph.
 
@@ -30,21 +31,23 @@ SPLIT = Matched(
     irrelevant={"num_outputs": "says how many parts there are where no lengths are given; none is empty then"},
 )
 
+CONCAT = Matched("Concat", irrelevant={"axis": "an operand is empty along it, or the result is empty too"})
+
 DECLARATION = Declaration(
     name="fold_empty_parts",
-    summary="take the parts of no length out of a Split",
+    summary="take what has no length out of a Split and out of a Concat",
     exactness=Exact("a part of no length holds nothing"),
     after=frozenset({"normalise_opset", "fold_constants"}),
-    matches=(SPLIT,),
+    matches=(SPLIT, CONCAT),
     preconditions=(A_LENGTH,),
 )
 
 
 def fold_empty_parts() -> Pass:
-    """The pass; its hits are Splits."""
+    """The pass; its hits are nodes."""
 
     def rewrite(model: ir.Model) -> Rewritten:
-        if not any(_has_empty_part(node) for node in model.graph):
+        if not any(is_one_of(node, (SPLIT, CONCAT)) for node in model.graph):
             return Rewritten(model, 0)
         clone = model.clone()
         infer_types(clone)
@@ -57,7 +60,8 @@ def fold_empty_parts() -> Pass:
         ]
         if refused:
             return Rewritten(model, 0, tuple(refused))
-        hits = sum(_fold(node) for node in found)
+        hits = sum(_join(node) for node in clone.graph if is_one_of(node, (CONCAT,)))
+        hits += sum(_fold(node) for node in found)
         return Rewritten(clone, hits) if hits else Rewritten(model, 0)
 
     return Pass(DECLARATION, rewrite)
@@ -105,6 +109,24 @@ def _fold(node: ir.Node) -> bool:
     )
     splice(node, draft.nodes, [new for old, new in made if old.name], DECLARATION.name)
     return True
+
+
+def _join(node: ir.Node) -> bool:
+    """Whether the Concat `node` had empty operands, and others, and is of the others now."""
+    full = [value for value in node.inputs if value is None or not _is_empty(value)]
+    if not full or len(full) == len(node.inputs):
+        return False
+    draft = Draft()
+    if len(full) == 1:
+        draft.add("Identity", *full)
+    else:
+        draft.add("Concat", *full, copied=node.attributes)
+    splice(node, draft.nodes, draft.nodes[-1].outputs, DECLARATION.name)
+    return True
+
+
+def _is_empty(value: ir.Value) -> bool:
+    return value.shape is not None and any(size == 0 for size in value.shape)
 
 
 def _empty_tensor(value: ir.Value) -> ir.TensorProtocol | None:

@@ -4,7 +4,7 @@ Before: weights, inputs and outputs of float16 or bfloat16 (torch's `model.half(
 without). After: the same operators in float32; casts between float types are gone, inputs and outputs are float32 and
 say so.
 
-The toolkit takes float16 as it is and is right (measured, rknn-toolkit2 2.3.2, rk3588: 30 graphs, 63 dB or better), yet
+The toolkit takes float16 as it is and is right (measured, rknn-toolkit2 2.3.2, rk3588: 35 graphs, 63 dB or better), yet
 the engine gives float32 where the graph says float16, and the reference would be rounded as often as the engine. With
 bfloat16 it stops: "No corresponding Numpy type for Tensor Type".
 

@@ -3,8 +3,8 @@
 Before: `Gelu` of opset 20, `Clip` with its bounds as attributes of opset 9, the domain spelled "ai.onnx".
 After: the same computation in operators of opset 13 where it was below, of 19 where it was above, domain "".
 
-The toolkit refuses opset 20 by name. It takes 7 to 12 right (measured, rknn-toolkit2 2.3.2, rk3588: 46 graphs of opsets
-7 to 12, 64 dB or better, as with 13), but passes behind this one need not know how those opsets wrote an operator.
+The toolkit refuses opset 20 by name. It takes 7 to 12 right (measured, rknn-toolkit2 2.3.2, rk3588: 51 graphs of those
+opsets, 64 dB or better, as with 13), but passes behind this one need not know how those opsets wrote an operator.
 A node of the domain "ai.onnx" is a TypeError in its step `correct ops`.
 
 An operator that stands in both opsets with one meaning is left as it is. One that changed is written as the wanted
