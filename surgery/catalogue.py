@@ -13,5 +13,5 @@ CATALOGUE: tuple[Declaration, ...] = (
     fold_with_onnxslim.DECLARATION,
     *(bound.declaration for bound in preflight()),
 )
-"""Every pass of this package: how a foreign graph begins, what stages list themselves, then what every graph goes through.
-A test holds the table, the modules and the docs together."""
+"""Every pass of this package: how a foreign graph begins, what stages list themselves, then what every graph goes
+through. A test holds the table, the modules and the docs together."""

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from surgery.declaration import Pass
 from surgery.decompose_functions import decompose_functions
+from surgery.decompose_quantised import decompose_quantised
+from surgery.decompose_quantised_operators import decompose_quantised_operators
 from surgery.fold_constants import fold_constants
+from surgery.fold_dequantised_weights import fold_dequantised_weights
 from surgery.normalise_dropout import normalise_dropout
 from surgery.normalise_header import normalise_header
 from surgery.normalise_passed_outputs import normalise_passed_outputs
@@ -21,7 +24,10 @@ def preflight() -> tuple[Pass, ...]:
     """What any ONNX needs to be compiled; a graph that is in order already is changed by none but the last."""
     return (
         decompose_functions(),
+        fold_dequantised_weights(),
         fold_constants(),
+        decompose_quantised_operators(),
+        decompose_quantised(),
         normalise_dropout(),
         rewrite_noise_as_inputs(),
         normalise_unused_inputs(),
