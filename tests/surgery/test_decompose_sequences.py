@@ -88,7 +88,6 @@ def operators(done: Rewritten) -> list[str]:
         "one piece",
         "ones",
         "squeezed",
-        "keepdims ignored",
         "two",
         "joined",
         "length",
