@@ -91,10 +91,8 @@ def _rule_notes(toolkit: Toolkit) -> list[str]:
     """What the user shall know of fuse rules that were switched off: the engine may be slower without them."""
     if not toolkit.disabled_rules:
         return []
-    return [
-        f"The toolkit crashed in its fuse rule {', '.join(toolkit.disabled_rules)}, so the engine was built without it; "
-        "it is right, and may be slower than one with it."
-    ]
+    rules = ", ".join(toolkit.disabled_rules)
+    return [f"The toolkit crashed in its fuse rule {rules}, so the engine was built without it, and may be slower."]
 
 
 def _unproven_notes(verdicts: Sequence[Verdict]) -> list[str]:
