@@ -140,3 +140,30 @@ def pooled_overflow(axes: Sequence[Axis]) -> tuple[int, ...]:
 def _last_pooled(axis: Axis) -> int:
     """The number of the last step that a pool along `axis` reads."""
     return min(axis.length, axis.stride * (axis.steps - 1) + axis.reach - axis.pad_begin) - 1
+
+
+GATHERED_LIMIT = 8192
+"""Steps of the tensor of all taps, which the compiler gathers for wider dilations, that the gather's fields hold."""
+
+
+def gathered_overflow(axes: Sequence[Axis]) -> tuple[int, ...]:
+    """Which of `axes` of a Conv of stride 1 have a dilation whose gathered taps overflow, by their place."""
+    return tuple(
+        place for place, axis in enumerate(axes) if _gathers(axis) and axis.kernel * axis.steps > GATHERED_LIMIT
+    )
+
+
+def gathered_stride_overflow(axes: Sequence[Axis]) -> tuple[int, ...]:
+    """Which of `axes` of a Conv have a dilation whose gathered taps are strided over too far, by their place.
+
+    The gathered taps of an output stand side by side, so that kernel and stride of what reads them are the kernel.
+    """
+    return tuple(
+        place
+        for place, axis in enumerate(axes)
+        if _gathers(axis) and overflowing([Axis(axis.kernel * axis.steps, axis.kernel, axis.kernel)])
+    )
+
+
+def _gathers(axis: Axis) -> bool:
+    return axis.dilation >= DILATIONS_KEPT.stop and axis.kernel > 1

@@ -21,6 +21,7 @@ from contracts.convolution_fields import (
     STRIDE_LIMIT,
     Axis,
     dilated_overflow,
+    gathered_stride_overflow,
     overflowing,
     pooled_overflow,
     transposed_overflow,
@@ -85,12 +86,15 @@ def _conv(_: ir.Node, axes: tuple[Axis, ...], target: str) -> Iterator[_Overflow
     for place in dilated_overflow(axes, fields):
         text = f"has a kernel of {axes[place].kernel} with dilation {axes[place].dilation}, and at most {fields.kernel}"
         yield _Overflow(f"{text} fit", _kernel_key(axes, place, target))
+    for place in gathered_stride_overflow(axes):
+        text = f"has a kernel of {axes[place].kernel} with dilation {axes[place].dilation}, whose taps are gathered and"
+        yield _Overflow(f"{text} strided over", _stride_key(axes, place))
 
 
 def _strides(axes: tuple[Axis, ...]) -> Iterator[_Overflow]:
     for place in overflowing(axes):
         text = f"has stride {axes[place].stride}, and at most {STRIDE_LIMIT} fit, or those times 2, 4, 8, ..."
-        yield _Overflow(text, f"0x1014:{_of_place(axes, place, '0', '3')}:0x7")
+        yield _Overflow(text, _stride_key(axes, place))
 
 
 def _conv_transpose(node: ir.Node, axes: tuple[Axis, ...], target: str) -> Iterator[_Overflow]:
@@ -127,6 +131,10 @@ def _pooled(axes: tuple[Axis, ...]) -> Iterator[_Overflow]:
     for place in pooled_overflow(axes):
         text = f"reads {axes[place].length} steps of an axis, and at most {POOLED_LIMIT} fit"
         yield _Overflow(text, f"{_of_place(axes, place, '0x600c', '0x6010')}:0:0x1fff")
+
+
+def _stride_key(axes: tuple[Axis, ...], place: int) -> str:
+    return f"0x1014:{_of_place(axes, place, '0', '3')}:0x7"
 
 
 def _kernel_key(axes: tuple[Axis, ...], place: int, target: str) -> str:

@@ -26,17 +26,14 @@ from math import prod
 import numpy as np
 import onnx_ir as ir
 from numpy.typing import NDArray
-from onnx_ir import convenience
 from onnx_ir.passes.common import ShapeInferencePass
 
 from contracts.convolution_fields import transposed_overflow
-from surgery.block_shuffle import Builder
 from surgery.conv_axes import axes_of, numbers, static_sizes
 from surgery.declaration import Declaration, Exact, Pass, Refused, Rewritten
-from surgery.graph_constants import add_constant
+from surgery.graph_builder import Builder, constant_input, graph_of, input_of, take_place
 from surgery.matching import Matched, is_one_of
 from surgery.phases import Phases, phases_of, spread_to_phases
-from surgery.scopes import drop_unused_weights
 
 CONV_TRANSPOSE = Matched(
     "ConvTranspose",
@@ -87,7 +84,7 @@ def _plan(node: ir.Node) -> _Plan | None:
     axes = axes_of(node)
     if isinstance(axes, Refused) or not transposed_overflow(axes) or sum(axis.stride > 1 for axis in axes) > 1:
         return None
-    weight, bias = (_constant(node, place) for place in (1, 2))
+    weight, bias = (constant_input(node, place) for place in (1, 2))
     biased = len(node.inputs) > 2 and node.inputs[2] is not None
     more = numbers(node, "output_padding", [0] * len(axes))
     if weight is None or (biased and bias is None) or len(more) != len(axes):
@@ -96,24 +93,16 @@ def _plan(node: ir.Node) -> _Plan | None:
     return _Plan(node, phases, weight, bias) if all(made.length > 0 for made in phases) else None
 
 
-def _constant(node: ir.Node, place: int) -> NDArray[np.generic] | None:
-    value = node.inputs[place] if place < len(node.inputs) else None
-    tensor = None if value is None or value.is_graph_input() else convenience.get_const_tensor(value)
-    return None if tensor is None else tensor.numpy()
-
-
 def _apply(plan: _Plan) -> None:
     node, phases = plan.node, plan.phases
-    graph, output, given = node.graph, node.outputs[0], node.inputs[0]
-    assert isinstance(graph, ir.Graph)
-    assert given is not None
-    make = Builder(graph, node, f"{DECLARATION.name}/{output.name}")
+    given = input_of(node)
+    make = Builder(graph_of(node), node, f"{DECLARATION.name}/{node.outputs[0].name}")
     group = node.attributes.get_int("group", 1)
     stride = prod(axis.stride for axis in phases)
     weight = spread_to_phases(plan.weight, group, phases)
-    inputs = [given, add_constant(graph, f"{make.prefix}/weight", weight)]
+    inputs = [given, make.constant("weight", weight)]
     if plan.bias is not None:
-        inputs.append(add_constant(graph, f"{make.prefix}/bias", np.repeat(plan.bias, stride)))
+        inputs.append(make.constant("bias", np.repeat(plan.bias, stride)))
     batch, channels = static_sizes(given)[0], weight.shape[0]
     steps = [axis.steps for axis in phases]
     attributes = {
@@ -124,12 +113,9 @@ def _apply(plan: _Plan) -> None:
     made = make.add("Conv", inputs, [batch, channels, *steps], "phases", **attributes)
     if stride > 1:
         made = _shuffled(make, made, phases)
-    lengths = [axis.length for axis in phases]
-    starts, axes = [0] * len(lengths), [2 + place for place in range(len(lengths))]
-    if static_sizes(made)[2:] != lengths:
-        bounds = [make.sizes(what, at) for what, at in (("starts", starts), ("ends", lengths), ("axes", axes))]
-        made = make.add("Slice", [made, *bounds], [batch, channels // stride, *lengths], "cut")
-    _take_place(node, made)
+    for place, axis in enumerate(phases):
+        made = make.first(made, 2 + place, axis.length, f"cut{place}")
+    take_place(node, made)
 
 
 def _shuffled(make: Builder, made: ir.Value, phases: tuple[Phases, ...]) -> ir.Value:
@@ -145,15 +131,3 @@ def _shuffled(make: Builder, made: ir.Value, phases: tuple[Phases, ...]) -> ir.V
     turned = make.add("Transpose", [split], [static_sizes(split)[axis] for axis in order], "turned", perm=order)
     steps[place] *= stride
     return make.reshape(turned, [batch, channels, *steps], "joined")
-
-
-def _take_place(node: ir.Node, made: ir.Value) -> None:
-    """Let `made` stand for the one output of `node`, under its name; `node` and weights that nothing uses go."""
-    graph, output = node.graph, node.outputs[0]
-    assert isinstance(graph, ir.Graph)
-    weights = [value for value in node.inputs[1:] if value is not None and value.is_initializer()]
-    made.shape = output.shape or made.shape
-    output.replace_all_uses_with(made, replace_graph_outputs=True)
-    graph.remove(node, safe=True)
-    made.name = output.name
-    drop_unused_weights(graph, weights)

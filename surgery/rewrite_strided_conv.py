@@ -22,14 +22,14 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_ir as ir
 from numpy.typing import NDArray
-from onnx_ir import convenience
 from onnx_ir.passes.common import ShapeInferencePass
 
 from contracts.convolution_fields import Axis, overflowing, stride_holds
 from surgery import conv_axes
-from surgery.block_shuffle import Builder, to_depth
+from surgery.block_shuffle import to_depth
 from surgery.conv_axes import axes_of, label_of
 from surgery.declaration import Declaration, Exact, Pass, Refused, Rewritten
+from surgery.graph_builder import Builder, constant_input, graph_of, input_of
 from surgery.graph_constants import add_constant
 from surgery.matching import Matched, is_one_of
 from surgery.scopes import drop_unused_weights
@@ -95,24 +95,19 @@ def _plan(node: ir.Node) -> _Plan | Refused | None:
     cut = overflowing(axes)
     if not cut or any(axis.steps < 1 for axis in axes):
         return None
-    value = node.inputs[1]
-    tensor = None if value is None else convenience.get_const_tensor(value)
-    if value is None or tensor is None or value.is_graph_input():
+    weight = constant_input(node, 1)
+    if weight is None:
         strides = ", ".join(str(axes[place].stride) for place in cut)
-        got = f"stride {strides} and weights '{value.name if value else ''}' that are computed"
+        got = f"stride {strides} and weights '{input_of(node, 1).name}' that are computed"
         return Refused(
             label_of(node), CONSTANT_WEIGHTS, "a weight in the file, or a stride that the hardware's field holds,", got
         )
-    return _Plan(node, axes, tensor.numpy(), cut)
+    return _Plan(node, axes, weight, cut)
 
 
 def _apply(plan: _Plan) -> None:
     node, axes, weight = plan.node, list(plan.axes), plan.weight
-    graph, old = node.graph, node.inputs[1]
-    value = node.inputs[0]
-    assert isinstance(graph, ir.Graph)
-    assert value is not None
-    assert old is not None
+    graph, value, old = graph_of(node), input_of(node), input_of(node, 1)
     name = f"{DECLARATION.name}/{node.outputs[0].name}"
     for place in plan.cut:
         blocks = best_blocks(axes[place], weight.shape[1])

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from contracts.convolution_fields import Axis, overflowing, stride_holds
+from contracts.convolution_fields import (
+    KERNEL_FIELDS,
+    Axis,
+    dilated_overflow,
+    gathered_overflow,
+    gathered_stride_overflow,
+    overflowing,
+    pooled_overflow,
+    stride_holds,
+    transposed_overflow,
+)
 
 HELD = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64, 80, 96, 128, 160, 256, 512)
 NOT_HELD = (
@@ -84,3 +94,100 @@ def test_overflowing_names_the_axes_as_measured(axes: list[Axis], wanted: tuple[
 )
 def test_axis_counts_reach_and_steps_as_onnx_does(axis: Axis, reach: int, steps: int) -> None:
     assert (axis.reach, axis.steps) == (reach, steps)
+
+
+@pytest.mark.parametrize(
+    ("axes", "wanted"),
+    [
+        ([Axis(64, 16, 2)], ()),
+        ([Axis(64, 17, 2)], (0,)),
+        ([Axis(64, 17, 2, pad_begin=1)], ()),
+        ([Axis(64, 31, 8, pad_begin=15)], ()),
+        ([Axis(64, 32, 8, pad_begin=20)], (0,)),
+        ([Axis(64, 17, 3)], ()),
+        ([Axis(64, 18, 3, 2)], (0,)),
+        ([Axis(64, 16, 2, 2)], ()),
+        ([Axis(12, 17, 2), Axis(12, 3, 2)], (0,)),
+        ([Axis(12, 33, 2), Axis(12, 33, 2)], (0, 1)),
+        ([Axis(12, 3, 3), Axis(12, 17, 2)], ()),
+    ],
+)
+def test_transposed_overflow_names_the_axes_as_measured(axes: list[Axis], wanted: tuple[int, ...]) -> None:
+    assert transposed_overflow(axes) == wanted
+
+
+@pytest.mark.parametrize(
+    ("target", "kernel", "pad", "holds"),
+    [
+        ("rk3588", 17, 0, False),
+        ("rk3568", 17, 0, False),
+        ("rk3562", 31, 0, True),
+        ("rk3562", 32, 20, False),
+        ("rk3576", 32, 0, True),
+        ("rk3576", 33, 20, False),
+    ],
+)
+def test_transposed_overflow_follows_the_target_when_its_fields_are_larger(
+    target: str, kernel: int, pad: int, holds: bool
+) -> None:
+    axes = [Axis(64, kernel, 2, pad_begin=pad)]
+    assert transposed_overflow(axes, KERNEL_FIELDS[target]) == (() if holds else (0,))
+
+
+@pytest.mark.parametrize(
+    ("axis", "wanted"),
+    [
+        (Axis(400, 31, dilation=2), ()),
+        (Axis(400, 32, dilation=2), (0,)),
+        (Axis(400, 32), ()),
+        (Axis(1300, 40, dilation=32), ()),
+    ],
+)
+def test_dilated_overflow_counts_the_kernel_when_the_compiler_keeps_it_whole(
+    axis: Axis, wanted: tuple[int, ...]
+) -> None:
+    assert dilated_overflow([axis]) == wanted
+
+
+@pytest.mark.parametrize(
+    ("axis", "wanted"),
+    [
+        (Axis(2794, 3, dilation=32), ()),
+        (Axis(2795, 3, dilation=32), (0,)),
+        (Axis(4160, 2, dilation=64), ()),
+        (Axis(4161, 2, dilation=64), (0,)),
+        (Axis(16384, 3, dilation=31), ()),
+        (Axis(16384, 1, dilation=64), ()),
+    ],
+)
+def test_gathered_overflow_counts_all_taps_when_the_dilation_is_wide(axis: Axis, wanted: tuple[int, ...]) -> None:
+    assert gathered_overflow([axis]) == wanted
+
+
+@pytest.mark.parametrize(
+    ("axis", "wanted"),
+    [
+        (Axis(8192, 3, pad_begin=1, pad_end=1), ()),
+        (Axis(8193, 3, pad_begin=1, pad_end=1), (0,)),
+        (Axis(8193, 2, 2), ()),
+        (Axis(8194, 2, 2), (0,)),
+        (Axis(16384, 3, 3), (0,)),
+    ],
+)
+def test_pooled_overflow_counts_the_steps_that_are_read(axis: Axis, wanted: tuple[int, ...]) -> None:
+    assert pooled_overflow([axis]) == wanted
+
+
+@pytest.mark.parametrize(
+    ("axis", "wanted"),
+    [
+        (Axis(700, 17, dilation=32), (0,)),
+        (Axis(700, 18, dilation=32), (0,)),
+        (Axis(700, 15, dilation=32), ()),
+        (Axis(800, 20, dilation=32), ()),
+        (Axis(1000, 21, dilation=40), (0,)),
+        (Axis(700, 17, dilation=31), ()),
+    ],
+)
+def test_gathered_stride_overflow_takes_the_kernel_for_the_stride(axis: Axis, wanted: tuple[int, ...]) -> None:
+    assert gathered_stride_overflow([axis]) == wanted

@@ -1,0 +1,107 @@
+"""Puts new nodes before one that a pass rewrites, and lets a new value stand for its output."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+from numpy.typing import NDArray
+from onnx_ir import convenience
+
+from surgery.conv_axes import static_sizes
+from surgery.graph_constants import add_constant
+from surgery.scopes import drop_unused_weights
+
+
+@dataclass(frozen=True)
+class Builder:
+    """Puts nodes of one output into `graph`, before the node `before`; `prefix` begins their names."""
+
+    graph: ir.Graph
+    before: ir.Node
+    prefix: str
+
+    def add(self, op: str, inputs: Sequence[ir.Value], shape: Sequence[int], what: str, **attributes: Any) -> ir.Value:
+        """The output, of `shape`, of a new node; it has the type of the first input."""
+        node = ir.node(op, inputs, attributes, name=f"{self.prefix}/{what}")
+        node.outputs[0].name = f"{self.prefix}/{what}"
+        node.outputs[0].shape = ir.Shape(shape)
+        node.outputs[0].type = inputs[0].type
+        self.graph.insert_before(self.before, node)
+        return node.outputs[0]
+
+    def reshape(self, value: ir.Value, shape: Sequence[int], what: str) -> ir.Value:
+        """`value` in another shape."""
+        return self.add("Reshape", [value, self.sizes(f"{what}_shape", shape)], shape, what)
+
+    def sizes(self, what: str, numbers: Sequence[int]) -> ir.Value:
+        """A constant of whole numbers."""
+        return self.constant(what, np.array(numbers, np.int64))
+
+    def constant(self, what: str, values: NDArray[Any]) -> ir.Value:
+        """A constant."""
+        return add_constant(self.graph, f"{self.prefix}/{what}", values)
+
+    def first(self, value: ir.Value, axis: int, length: int, what: str) -> ir.Value:
+        """The first `length` steps of `value` along `axis`."""
+        sizes = static_sizes(value)
+        if sizes[axis] == length:
+            return value
+        names = (f"{what}_start", f"{what}_end", f"{what}_axis")
+        bounds = [self.sizes(name, [at]) for name, at in zip(names, (0, length, axis), strict=True)]
+        sizes[axis] = length
+        return self.add("Slice", [value, *bounds], sizes, what)
+
+    def filled(self, value: ir.Value, axis: int, before: int, behind: int, blocks: int) -> ir.Value:
+        """`value` with so many zeros before and behind it along `axis`, which is cut into `blocks` then.
+
+        By a Concat, which stays on the NPU where a Pad falls to the CPU (channels that are no multiple of 8). But where
+        the number of blocks divides both its parts (few blocks), the toolkit's rule `reduce_reshape_op_around_concat`
+        takes the Reshape before it, which needs a real torch (measured, 2.3.2).
+        """
+        sizes = static_sizes(value)
+        if not before and not behind:
+            return value
+        filled = [size + (before + behind if place == axis else 0) for place, size in enumerate(sizes)]
+        if before or behind % blocks == 0:
+            pads = [count if place == axis else 0 for count in (before, behind) for place in range(len(sizes))]
+            return self.add("Pad", [value, self.sizes("pads", pads)], filled, "filled")
+        assert value.dtype is not None
+        sizes[axis] = behind
+        zeros = self.constant("zeros", np.zeros(sizes, value.dtype.numpy()))
+        return self.add("Concat", [value, zeros], filled, "filled", axis=axis)
+
+
+def constant_input(node: ir.Node, place: int) -> NDArray[Any] | None:
+    """The values of input `place` of `node`, where it is a constant that no one may replace."""
+    value = node.inputs[place] if place < len(node.inputs) else None
+    tensor = None if value is None or value.is_graph_input() else convenience.get_const_tensor(value)
+    return None if tensor is None else tensor.numpy()
+
+
+def graph_of(node: ir.Node) -> ir.Graph:
+    """The graph that `node` stands in."""
+    assert isinstance(node.graph, ir.Graph)
+    return node.graph
+
+
+def input_of(node: ir.Node, place: int = 0) -> ir.Value:
+    """Input `place` of `node`, which is not left out."""
+    value = node.inputs[place]
+    assert value is not None
+    return value
+
+
+def take_place(node: ir.Node, made: ir.Value) -> None:
+    """Let `made` stand for the one output of `node`, under its name; `node` and weights that nothing uses go."""
+    output = node.outputs[0]
+    graph = graph_of(node)
+    weights = [value for value in node.inputs[1:] if value is not None and value.is_initializer()]
+    made.shape = output.shape or made.shape
+    output.replace_all_uses_with(made, replace_graph_outputs=True)
+    graph.remove(node, safe=True)
+    made.name = output.name
+    drop_unused_weights(graph, weights)
