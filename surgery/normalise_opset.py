@@ -29,7 +29,7 @@ from surgery.inferred import infer_types
 from surgery.matching import ONNX_DOMAINS
 from surgery.opset_lower import LOWERED, WRONG_BODIES, is_new, relabelled, same_meaning
 from surgery.opset_raise import raised
-from surgery.schema_functions import body_of
+from surgery.schema_functions import body_of, is_defined
 from surgery.splice import Draft, label_of, splice
 
 LOWEST_READ = 7
@@ -96,7 +96,10 @@ def _convert(model: ir.Model, opset: int) -> Iterator[Refused | str]:
         if not defs.has(node.op_type, version, ""):
             yield _without_equal(node, version, f"ONNX has no such operator in opset {version}")
             continue
-        outcome = _raise(node, version) if version < LOWEST_MADE else _lower(node, version, todo)
+        try:
+            outcome = _raise(node, version) if version < LOWEST_MADE else _lower(node, version, todo)
+        except Exception as error:  # noqa: BLE001 - a node that lacks what its operator must have fails anyhow
+            outcome = f"it is not valid ({type(error).__name__}: {error})"
         if isinstance(outcome, str):
             yield _without_equal(node, version, outcome)
         elif outcome:
@@ -120,6 +123,8 @@ def _lower(node: ir.Node, opset: int, todo: list[tuple[ir.Node, int]]) -> str | 
         if node.op_type in WRONG_BODIES:
             return WRONG_BODIES[node.op_type]
         body = body_of(node, opset)
+        if body is None and is_defined(node.op_type, opset):
+            return "ONNX's definition of it by others asks for types and shapes that are not known"
         if body is None:
             return f"it is new since opset {HIGHEST_OPSET} and ONNX defines it by no other"
         nodes, outputs, version = body
@@ -139,4 +144,4 @@ def _lower(node: ir.Node, opset: int, todo: list[tuple[ir.Node, int]]) -> str | 
 
 
 def _without_equal(node: ir.Node, opset: int, why: str) -> Refused:
-    return Refused(label_of(node), AN_EQUAL, f"a {node.op_type} of opset {opset} that has one", why)
+    return Refused(label_of(node), AN_EQUAL, f"another form of {node.op_type} (opset {opset})", why)

@@ -75,13 +75,10 @@ def _top_k(node: ir.Node, draft: Draft) -> Outcome:
 
 
 def _dropout(node: ir.Node, draft: Draft) -> Outcome:
+    """Up to opset 11 the mask says what is dropped, of the data's type up to 9; from 12 on what is kept."""
     if len(node.outputs) > 1 and (node.outputs[1].uses() or node.outputs[1].is_graph_output()):
         return "its mask is read"
-    draft.add("Identity", node.inputs[0])
-    kept = draft.nodes[-1].outputs
-    if len(node.outputs) > 1:
-        node.outputs[1].name = None
-    return list(kept)
+    return _same(node, draft, node.inputs, without=("ratio",))
 
 
 def _batch_normalization(node: ir.Node, draft: Draft) -> Outcome:

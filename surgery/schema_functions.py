@@ -51,6 +51,13 @@ def body_of(node: ir.Node, opset: int) -> Body | None:
     return nodes, outputs, version
 
 
+def is_defined(op: str, opset: int) -> bool:
+    """Whether ONNX defines `op` of `opset` by other operators, for some types and attributes."""
+    schema: Any = defs.get_schema(op, opset, "")
+    versions = [*schema.function_opset_versions, *schema.context_dependent_function_opset_versions]
+    return any(version <= opset for version in versions)
+
+
 def _function(schema: Any, node: ir.Node, opset: int) -> tuple[onnx.FunctionProto, int] | None:
     # onnx's stub of OpSchema lacks what it says of functions, hence Any.
     proto = onnx.FunctionProto()

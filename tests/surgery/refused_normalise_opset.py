@@ -64,6 +64,17 @@ def read_mask() -> ir.Model:
     return one_node("Dropout", 10, outputs=("y", "mask"))
 
 
+def unknown_heads() -> ir.Model:
+    """Attention on what an operator of somebody else's makes."""
+    nodes = [
+        helper.make_node("Heads", ["x"], ["h"], "heads", domain="com.example"),
+        helper.make_node("Attention", ["h", "h", "h"], ["y"], "n"),
+    ]
+    made = model(nodes, [tensor("x", [1, 2, 4, 8])], [tensor("y", list("abcd"))], opset=23, ir_version=10)
+    made.opset_imports["com.example"] = 1
+    return made
+
+
 def _refuses(precondition: str, node: str, got: str, build: Any) -> Refusal:
     return Refusal(normalise_opset(), precondition, node, got, build)
 
@@ -87,6 +98,9 @@ REFUSALS = (
     _refuses(AN_EQUAL, "n", "block_size is 2", blocked_weights),
     _refuses(AN_EQUAL, "n", "tensor(int4)", four_bits),
     _refuses(AN_EQUAL, "n", "mask is read", read_mask),
+    _refuses(AN_EQUAL, "n", "shapes that are not known", unknown_heads),
+    _node("it is not valid (KeyError: 'k')", "TopK", 9),
+    _node("it is not valid (TypeError", "Clip", 9, min=0),
     _node("spatial is 0", "BatchNormalization", 8, constants=_FOUR, spatial=0),
     _node("shrink another", "Resize", 10, constants=[constant("s", [1, 1, 2, 0.5])]),
     _node("its scales are computed", "Resize", 10, shape=(4,), inputs=["x", "x"]),
