@@ -11,9 +11,9 @@ Left as it is, because a compiler decides about it: a random operator, a constan
 `surgery.constant_limits`, the bodies of Loop and Scan, both branches of an If whose condition depends on the data.
 
 Exact: the same operators on the same constants, once instead of at every run. On a Piper encoder (883 nodes, 389 left)
-no bit changes. Measured beside it: onnxslim 0.1.98 swaps the pads of torch's F.pad (toolkit-facts); onnxscript 0.7 leaves
-that idiom standing, for it keeps ConstantOfShape, and makes a Tile of 4 GB before it asks for its size; onnxruntime
-1.23's offline optimisation is at 128 dB on the encoder, and surgery runs without onnxruntime.
+no bit changes. Measured beside it: onnxslim 0.1.98 swaps the pads of torch's F.pad (toolkit-facts); onnxscript 0.7
+leaves that idiom standing, for it keeps ConstantOfShape, and makes a Tile of 4 GB before it asks for its size;
+onnxruntime 1.23's offline optimisation is at 128 dB on the encoder, and surgery runs without onnxruntime.
 """
 
 from __future__ import annotations
