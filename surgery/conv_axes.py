@@ -25,9 +25,9 @@ def axes_of(node: ir.Node) -> tuple[Axis, ...] | Refused:
     if auto_pad not in _EXPLICIT:
         return Refused(label, EXPLICIT_PADS, "auto_pad NOTSET or VALID", f"auto_pad {auto_pad}")
     lengths = static_sizes(node.inputs[0])
-    kernel = node.attributes.get_ints("kernel_shape") or static_sizes(node.inputs[1])[2:]
+    kernel = kernel_of(node)
     if not lengths or not kernel:
-        what, value = ("input", node.inputs[0]) if not lengths else ("weights", node.inputs[1])
+        what, value = ("weights", node.inputs[1]) if lengths else ("input", node.inputs[0])
         return Refused(label, STATIC_LENGTH, "a fixed shape", f"the {what} '{value.name if value else ''}' has none")
     rank = len(lengths) - 2
     strides, dilations = (numbers(node, name, [1] * rank) for name in ("strides", "dilations"))
@@ -38,6 +38,12 @@ def axes_of(node: ir.Node) -> tuple[Axis, ...] | Refused:
         return Refused(label, EVERY_AXIS, f"{rank} of each", f"{', '.join(wrong)} for another number of axes")
     sizes = zip(lengths[2:], kernel, strides, dilations, pads[:rank], pads[rank:], strict=True)
     return tuple(Axis(*of_axis) for of_axis in sizes)
+
+
+def kernel_of(node: ir.Node) -> list[int]:
+    """The kernel of `node`, by its attribute or its weights; empty where neither says."""
+    weight = node.inputs[1] if len(node.inputs) > 1 else None
+    return list(node.attributes.get_ints("kernel_shape") or static_sizes(weight)[2:])
 
 
 def numbers(node: ir.Node, name: str, default: Sequence[int]) -> list[int]:

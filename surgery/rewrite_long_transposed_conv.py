@@ -28,8 +28,8 @@ import onnx_ir as ir
 from numpy.typing import NDArray
 from onnx_ir.passes.common import ShapeInferencePass
 
-from contracts.convolution_fields import transposed_overflow
-from surgery.conv_axes import axes_of, numbers, static_sizes
+from contracts.convolution_fields import STRICTEST, transposed_overflow
+from surgery.conv_axes import axes_of, kernel_of, numbers, static_sizes
 from surgery.declaration import Declaration, Exact, Pass, Refused, Rewritten
 from surgery.graph_builder import Builder, constant_input, graph_of, input_of, take_place
 from surgery.matching import Matched, is_one_of
@@ -64,7 +64,7 @@ def rewrite_long_transposed_conv() -> Pass:
     """The pass; its hits are transposed convolutions."""
 
     def rewrite(model: ir.Model) -> Rewritten:
-        if not any(is_one_of(node, (CONV_TRANSPOSE,)) for node in model.graph):
+        if not any(_long(node) for node in model.graph):
             return Rewritten(model, 0)
         changed = model.clone()
         ShapeInferencePass(check_type=False, strict_mode=False, data_prop=True)(changed)
@@ -78,8 +78,13 @@ def rewrite_long_transposed_conv() -> Pass:
     return Pass(DECLARATION, rewrite)
 
 
+def _long(node: ir.Node) -> bool:
+    """Whether `node` may be one to rewrite: no kernel of up to 16 taps reaches too far."""
+    return is_one_of(node, (CONV_TRANSPOSE,)) and max(kernel_of(node), default=0) > (STRICTEST.reach or 0) + 1
+
+
 def _plan(node: ir.Node) -> _Plan | None:
-    if not is_one_of(node, (CONV_TRANSPOSE,)) or "output_shape" in node.attributes:
+    if not _long(node) or "output_shape" in node.attributes:
         return None
     axes = axes_of(node)
     if isinstance(axes, Refused) or not transposed_overflow(axes) or sum(axis.stride > 1 for axis in axes) > 1:

@@ -26,8 +26,15 @@ import onnx_ir as ir
 from numpy.typing import NDArray
 from onnx_ir.passes.common import ShapeInferencePass
 
-from contracts.convolution_fields import Axis, dilated_overflow, gathered_overflow, gathered_stride_overflow
-from surgery.conv_axes import axes_of, numbers, static_sizes
+from contracts.convolution_fields import (
+    DILATIONS_KEPT,
+    STRICTEST,
+    Axis,
+    dilated_overflow,
+    gathered_overflow,
+    gathered_stride_overflow,
+)
+from surgery.conv_axes import axes_of, kernel_of, numbers, static_sizes
 from surgery.declaration import Declaration, Exact, Pass, Refused, Rewritten
 from surgery.graph_builder import Builder, constant_input, graph_of, input_of, take_place
 from surgery.matching import Matched, is_one_of
@@ -76,7 +83,9 @@ def rewrite_wide_dilation() -> Pass:
 
 
 def _dilated(node: ir.Node) -> bool:
-    return is_one_of(node, (CONV,)) and max(numbers(node, "dilations", [1])) > 1
+    widest = max(numbers(node, "dilations", [1])) if is_one_of(node, (CONV,)) else 1
+    long = max(kernel_of(node), default=0) > STRICTEST.kernel
+    return widest >= DILATIONS_KEPT.stop or (widest > 1 and long)
 
 
 def _plan(node: ir.Node) -> _Plan | None:
