@@ -36,6 +36,7 @@ from rknn_tts.request import Request
 from rknn_tts.rewriting import refusals, rewrite, without_skipped
 from rknn_tts.shapes import agreed, parse_shapes, resolve_shapes
 from rknn_tts.steps import Steps
+from surgery.branch_outputs import own_branch_outputs
 from surgery.declaration import Pass, Rewritten
 from surgery.normalise_initializers import normalise_initializers
 from surgery.normalise_static_inputs import normalise_static_inputs
@@ -76,7 +77,7 @@ class ForeignOnnx:
     @cached_property
     def model(self) -> ir.Model:
         """The file's graph as onnxruntime can run and repeat it: its external data in memory, no two nodes of one name,
-        and a seed at each node that draws.
+        no branch that puts out what it did not make, and a seed at each node that draws.
 
         Raises:
             UserInput: it was changed while it was read.
@@ -86,6 +87,7 @@ class ForeignOnnx:
         _check_size(self.path, model)
         self.say.step(f"reading {self.path.name}")
         model = ir.external_data.load_to_model(model)
+        own_branch_outputs(model)
         if digests_of(self.path) != self.digests:
             raise UserInput(f"{self.path}: was changed while it was read; run the command again.")
         return seeded(uniquely_named(model))

@@ -6,6 +6,7 @@ from surgery.declaration import Pass
 from surgery.decompose_functions import decompose_functions
 from surgery.decompose_quantised import decompose_quantised
 from surgery.decompose_quantised_operators import decompose_quantised_operators
+from surgery.decompose_sequences import decompose_sequences
 from surgery.fold_constants import fold_constants
 from surgery.fold_dequantised_weights import fold_dequantised_weights
 from surgery.normalise_dropout import normalise_dropout
@@ -26,6 +27,7 @@ def preflight() -> tuple[Pass, ...]:
         decompose_functions(),
         fold_dequantised_weights(),
         fold_constants(),
+        decompose_sequences(),
         decompose_quantised_operators(),
         decompose_quantised(),
         normalise_dropout(),
