@@ -92,7 +92,7 @@ def _is_read(value: ir.Value) -> bool:
 
 
 def _look(node: ir.Node, known: Mapping[str, ir.Value]) -> _Norm | Refused:
-    given = node.inputs[0]
+    given = node.inputs[0] if node.inputs else None
     x = None if given is None else known.get(given.name or "", given)
     if x is None or x.shape is None:
         return Refused(node_label(node), KNOWN_RANK, "its shape", "none")

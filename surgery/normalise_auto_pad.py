@@ -97,10 +97,10 @@ def _rewrite(model: ir.Model) -> Rewritten:
     refused = tuple(found for found in looked if isinstance(found, Refused))
     if refused:
         return Rewritten(model, 0, refused)
-    for found in looked:
-        if isinstance(found, _Padding):
-            _write(found)
-    return Rewritten(copy, hits=len(looked))
+    paddings = [found for found in looked if isinstance(found, _Padding)]
+    for padding in paddings:
+        _write(padding)
+    return Rewritten(copy if paddings else model, hits=len(paddings))
 
 
 def _is_implicit(node: ir.Node) -> bool:
@@ -111,7 +111,8 @@ def _auto_pad(node: ir.Node) -> str:
     return node.attributes["auto_pad"].as_string() if "auto_pad" in node.attributes else "NOTSET"
 
 
-def _look(node: ir.Node, known: Mapping[str, ir.Value]) -> _Padding | Refused:
+def _look(node: ir.Node, known: Mapping[str, ir.Value]) -> _Padding | Refused | None:
+    """The plan for one node; None where its attributes fit nothing, which onnxruntime will say."""
     kernel = _kernel(node, known)
     if kernel is None:
         return Refused(node_label(node), KNOWN_KERNEL, "a kernel_shape or weights of known shape", "neither")
@@ -123,12 +124,10 @@ def _look(node: ir.Node, known: Mapping[str, ir.Value]) -> _Padding | Refused:
     if shape is None or len(shape) != rank + 2:
         got = "no static shape" if shape is None else f"{list(shape)}"
         return Refused(node_label(node), KNOWN_LENGTH, f"a static shape of rank {rank + 2}", got)
-    axes = [
-        _Axis(*sizes)
-        for sizes in zip(
-            shape[2:], kernel, _ints(node, "strides", [1] * rank), _ints(node, "dilations", [1] * rank), strict=True
-        )
-    ]
+    strides, dilations = _ints(node, "strides", [1] * rank), _ints(node, "dilations", [1] * rank)
+    if not _is_sound(node, rank, strides, dilations):
+        return None
+    axes = [_Axis(*sizes) for sizes in zip(shape[2:], kernel, strides, dilations, strict=True)]
     if node.op_type == TRANSPOSED.op:
         return _transposed(node, axes)
     fault = _undilated(node, axes)
@@ -152,6 +151,13 @@ def _undilated(node: ir.Node, axes: list[_Axis]) -> Refused | None:
 
 def _short(node: ir.Node, axis: _Axis) -> Refused:
     return Refused(node_label(node), REACHING_KERNEL, f"{axis.stride} at least", f"the kernel has {axis.extent}")
+
+
+def _is_sound(node: ir.Node, rank: int, strides: list[int], dilations: list[int]) -> bool:
+    output_padding = _ints(node, "output_padding", [0] * rank)
+    output_shape = _ints(node, "output_shape", [1] * rank)
+    lengths = {len(strides), len(dilations), len(output_padding)}
+    return lengths == {rank} and len(output_shape) in (rank, rank + 2) and min(strides + dilations) > 0
 
 
 def _kernel(node: ir.Node, known: Mapping[str, ir.Value]) -> tuple[int, ...] | None:

@@ -110,12 +110,12 @@ def _look(node: ir.Node, types: dict[str, ir.DataType | None]) -> _Clip | Refuse
 
 
 def _whole(node: ir.Node, numbers: list[Bound], dtype: ir.DataType) -> _Clip | Refused | None:
-    limits = np.iinfo(dtype.numpy())
-    low, high = (None if bound == end else bound for bound, end in zip(numbers, (limits.min, limits.max), strict=True))
-    if (low, high) == (None, None):
+    if numbers == [None, None]:
         return _Clip(node, None, None, dtype)
     if dtype not in _WHOLE:
         return Refused(node_label(node), KNOWN_TYPE, "float32, int32 or int64", str(dtype))
+    limits = np.iinfo(dtype.numpy())
+    low, high = (None if bound == end else bound for bound, end in zip(numbers, (limits.min, limits.max), strict=True))
     small = all(isinstance(bound, int) and abs(bound) <= LARGEST for bound in (low, high))
     return None if small and dtype == ir.DataType.INT64 else _Clip(node, low, high, dtype)
 

@@ -95,9 +95,10 @@ def _split(node: ir.Node, known: Mapping[str, ir.Value]) -> Found:
     if shape is None:
         return _no_shape(node)
     axis = node.attributes["axis"].as_int() if "axis" in node.attributes else 0
-    whole, parts = shape[axis], node.attributes["num_outputs"].as_int()
-    if whole % parts == 0:
+    parts = node.attributes["num_outputs"].as_int()
+    if parts < 1 or not -len(shape) <= axis < len(shape) or shape[axis] % parts == 0:
         return None
+    whole = shape[axis]
     part = -(-whole // parts)
     lengths = tuple(max(min(part, whole - start), 0) for start in range(0, part * parts, part))
     return _Edit(node, {1: lengths}, inputs=2)
@@ -115,6 +116,8 @@ def _pad(node: ir.Node, known: Mapping[str, ir.Value]) -> Found:
         got = "none" if value is None else f"'{value.name}' is computed"
         return Refused(node_label(node), CONSTANT_PADS, "weights", got)
     pads, axes = (values or () for values in lists)
+    if len(pads) != 2 * len(axes) or any(not -len(shape) <= axis < len(shape) for axis in axes):
+        return None  # onnxruntime says what is wrong with it
     written = [0] * (2 * len(shape))
     for place, axis in enumerate(axes):
         written[axis % len(shape)] = pads[place]

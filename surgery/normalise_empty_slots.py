@@ -116,7 +116,7 @@ def _length(values: Sequence[ir.Value | None]) -> int:
 
 def _is_optional(node: ir.Node, place: int, opset: int) -> bool:
     """Whether ONNX lets the output be left out; of an operator that it does not know, none."""
-    if node.domain not in ONNX_DOMAINS or not defs.has(node.op_type):
+    if node.domain not in ONNX_DOMAINS or not defs.has(node.op_type, opset, ""):
         return False
     formal = defs.get_schema(node.op_type, opset, "").outputs
     return place < len(formal) and formal[place].option == defs.OpSchema.FormalParameterOption.Optional

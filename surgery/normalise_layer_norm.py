@@ -75,7 +75,7 @@ def _rewrite(model: ir.Model) -> Rewritten:
 
 def _look(node: ir.Node, known: Mapping[str, ir.Value]) -> _Norm | None:
     """The plan for one node; None where it stays as it is."""
-    x = node.inputs[0]
+    x = node.inputs[0] if node.inputs else None
     axis = node.attributes["axis"].as_int() if "axis" in node.attributes else AXIS
     shape = None if x is None else _shape_to_flatten(node, axis, static_shape(known.get(x.name or "", x)))
     written = "axis" in node.attributes and "epsilon" in node.attributes
@@ -93,14 +93,14 @@ def _shape_to_flatten(node: ir.Node, axis: int, shape: tuple[int, ...] | None) -
 
 
 def _replace(norm: _Norm) -> None:
-    node, x = norm.node, norm.node.inputs[0]
+    node = norm.node
     node.attributes.setdefault("axis", ir.AttrInt64("axis", AXIS))
     node.attributes.setdefault("epsilon", ir.AttrFloat32("epsilon", EPSILON))
-    if norm.shape is None or x is None:
+    if norm.shape is None:
         return
     draft = Draft()
     lead = math.prod(norm.shape[: norm.axis % _RANK])
-    flat = draft.add("Reshape", x, whole_numbers([lead, math.prod(norm.shape) // lead]))
+    flat = draft.add("Reshape", node.inputs[0], whole_numbers([lead, math.prod(norm.shape) // lead]))
     made = _over_last_axis(draft, node, flat, [_flattened(value) for value in node.inputs[1:]])
     splice(node, draft.nodes, [draft.add("Reshape", made, whole_numbers(norm.shape))], DECLARATION.name)
 

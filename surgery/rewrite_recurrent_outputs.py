@@ -53,8 +53,11 @@ _FIRST_OPSET = 10
 _NUM_OUTPUTS_FROM = 18
 """From here a Split of equal parts states their number (ONNX changelog)."""
 
-_SEQUENCE_LENGTHS = 4
-"""Input position, of both."""
+_WEIGHTS, _SEQUENCE_LENGTHS = 2, 4
+"""Input positions, of both: the recurrent weights [directions, gates * hidden, hidden]."""
+
+_LAST: Mapping[str, tuple[int, ...]] = {"forward": (-1,), "reverse": (0,), "bidirectional": (-1, 0)}
+"""At which step each direction ends."""
 
 
 @dataclass(frozen=True)
@@ -99,10 +102,16 @@ def _rewrite(model: ir.Model) -> Rewritten:
 def _is_wanted(node: ir.Node) -> bool:
     if not is_one_of(node, DECLARATION.matches) or ("layout" in node.attributes and node.attributes["layout"].as_int()):
         return False
+    if len(node.inputs) <= _WEIGHTS or _direction(node) not in _LAST:
+        return False
     read = [_is_read(value) for value in node.outputs]
     if node.op_type == GRU.op:
         return read == [False, True]
     return len(read) > 2 and read[2] and not read[1]
+
+
+def _direction(node: ir.Node) -> str:
+    return node.attributes["direction"].as_string() if "direction" in node.attributes else "forward"
 
 
 def _is_read(value: ir.Value) -> bool:
@@ -112,7 +121,10 @@ def _is_read(value: ir.Value) -> bool:
 def _look(node: ir.Node, known: Mapping[str, ir.Value]) -> _Cell | _State | Refused:
     if node.op_type == LSTM.op:
         return _Cell(node)
-    x, weight = (None if value is None else known.get(value.name or "", value) for value in node.inputs[:3:2])
+    x, weight = (
+        None if value is None else known.get(value.name or "", value)
+        for value in (node.inputs[0], node.inputs[_WEIGHTS])
+    )
     sequence = None if x is None else static_shape(x)
     recurrent = None if weight is None else static_shape(weight)
     if sequence is None or recurrent is None or (len(sequence), len(recurrent)) != (3, 3):
@@ -140,13 +152,11 @@ def _take_state(found: _State) -> None:
     """Y is [steps, directions, batch, hidden]."""
     node, draft = found.node, Draft()
     whole = draft.add(node.op_type, *node.inputs, copied=node.attributes)
-    direction = node.attributes["direction"].as_string() if "direction" in node.attributes else "forward"
-    at = {"forward": (found.steps - 1,), "reverse": (0,), "bidirectional": (found.steps - 1, 0)}[direction]
     states = [
         draft.add(
             "Slice", whole, whole_numbers([step, place]), whole_numbers([step + 1, place + 1]), whole_numbers([0, 1])
         )
-        for place, step in enumerate(at)
+        for place, step in enumerate(last % found.steps for last in _LAST[_direction(node)])
     ]
     joined = states[0] if len(states) == 1 else draft.add("Concat", *states, axis=1)
     state = draft.add("Reshape", joined, whole_numbers(found.shape))

@@ -169,3 +169,17 @@ def test_length_is_inferred_when_it_is_not_stated() -> None:
     original.graph[1].replace_input_with(0, relu.outputs[0])
     assert feed_of(original)
     equal_after(PASS, original)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"strides": [1, 1]},
+        {"strides": [0]},
+        {"dilations": [1, 1]},
+        {"output_padding": [0, 0]},
+        {"output_shape": [3, 3]},
+    ],
+)
+def test_graph_is_left_alone_when_its_attributes_fit_no_axis(options: dict[str, Any]) -> None:
+    left_alone(PASS, padded("ConvTranspose", (12,), (3,), auto_pad="SAME_UPPER", **options))

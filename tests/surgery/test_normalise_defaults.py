@@ -136,3 +136,16 @@ KEPT = {
 @pytest.mark.parametrize("name", KEPT)
 def test_graph_is_left_alone_when_the_toolkit_takes_it(name: str) -> None:
     left_alone(PASS, KEPT[name])
+
+
+@pytest.mark.parametrize(
+    "original",
+    [
+        split(3, axis=7, opset=18),
+        operator("Split", "x", "y z", axis=-1, num_outputs=0, opset=18),
+        pad(whole(1, 2, 3), whole(2)),
+        pad(whole(1, 2), whole(3)),
+    ],
+)
+def test_graph_is_left_alone_when_it_is_no_valid_onnx(original: ir.Model) -> None:
+    left_alone(PASS, original)
