@@ -13,15 +13,19 @@ import onnx_ir as ir
 
 from surgery.declaration import Interface, Recast, Refused, Rewritten
 from surgery.inferred import infer_types
+from surgery.scopes import graphs_of
+from surgery.typed_values import (
+    TYPE_ATTRIBUTES,
+    constants_of,
+    data_type,
+    inner_inputs,
+    is_fed,
+    stated_types,
+    varying_nodes,
+)
 
 IN_RANGE = "weights within float32's range"
 KNOWN_SHAPE = "a known shape for an input or output that becomes float32"
-
-TYPE_ATTRIBUTES = ("dtype", "output_datatype", "output_dtype", "precision", "softmax_precision", "stash_type", "to")
-"""Integer attributes that name a data type (all operators of onnx.defs up to opset 28; a test looks)."""
-
-_SIZES = frozenset({"Shape", "Size"})
-"""Read the shape of their input, which is fixed, and none of its values."""
 
 
 def make_float32(model: ir.Model, types: Collection[ir.DataType], made_by: str) -> Rewritten:
@@ -29,19 +33,19 @@ def make_float32(model: ir.Model, types: Collection[ir.DataType], made_by: str) 
 
     Casts between float types that are left without effect go. Hits are values, weights among them.
     """
-    if not any(kind in types for kind in _stated_types(model)):
+    if not any(kind in types for kind in stated_types(model)):
         return Rewritten(model, 0)
     clone = model.clone()
     infer_types(clone)
-    nodes = _varying_nodes(clone)
-    given = [value for value in clone.graph.inputs if _is_fed(value, clone.graph) and value.dtype in types]
+    nodes = varying_nodes(clone)
+    given = [value for value in clone.graph.inputs if is_fed(value, clone.graph) and value.dtype in types]
     made = [value for value in clone.graph.outputs if value.producer() in nodes and value.dtype in types]
     refused = [*_out_of_range(nodes, types), *_shapeless([*given, *made])]
     if refused:
         return Rewritten(model, 0, tuple(refused))
     before = {value: value.dtype for node in nodes for value in (*node.inputs, *node.outputs) if value is not None}
     hits = len({*given}) + _retype_constants(clone.graph, nodes, types, made_by)
-    for value in [*given, *_inner_inputs(clone.graph, types)]:
+    for value in [*given, *inner_inputs(clone.graph, types)]:
         value.type = ir.TensorType(ir.DataType.FLOAT)
     for node in nodes:
         hits += _retype(node, types)
@@ -59,74 +63,8 @@ def _changed(node: ir.Node, before: Mapping[ir.Value, ir.DataType | None]) -> bo
     return any(value is not None and value.dtype is not before.get(value) for value in (*node.inputs, *node.outputs))
 
 
-def _stated_types(model: ir.Model) -> Iterator[ir.DataType]:
-    for graph in model.graphs():
-        yield from (value.dtype for value in (*graph.inputs, *graph.initializers.values()) if value.dtype is not None)
-        for node in graph:
-            for name, attribute in node.attributes.items():
-                if name in TYPE_ATTRIBUTES and attribute.type == ir.AttributeType.INT:
-                    yield _data_type(attribute.as_int())
-                elif attribute.type == ir.AttributeType.TENSOR:
-                    yield attribute.as_tensor().dtype
-
-
-def _data_type(number: int) -> ir.DataType:
-    known = {int(kind) for kind in ir.DataType}
-    return ir.DataType(number) if number in known else ir.DataType.UNDEFINED
-
-
-def _is_fed(value: ir.Value, graph: ir.Graph) -> bool:
-    return value.name not in graph.initializers
-
-
-def _inner_inputs(graph: ir.Graph, types: Collection[ir.DataType]) -> list[ir.Value]:
-    """The inputs of nested graphs (a Loop's) that are of `types`."""
-    return [value for inner in graph.subgraphs() for value in inner.inputs if value.dtype in types]
-
-
-def _varying_nodes(model: ir.Model) -> dict[ir.Node, None]:
-    """The nodes whose values depend on an input or on chance, in order; a node with nested graphs counts as one."""
-    varying = {value for value in model.graph.inputs if _is_fed(value, model.graph)}
-    for graph in model.graph.subgraphs():
-        varying.update(graph.inputs)
-    found: dict[ir.Node, None] = {}
-    for node in model.graph.all_nodes():
-        nests = any(kind.type in _GRAPHS for kind in node.attributes.values())
-        drawn = node.op_type in _RANDOM
-        if drawn or nests or (node.op_type not in _SIZES and any(value in varying for value in node.inputs)):
-            found[node] = None
-            varying.update(node.outputs)
-    return found
-
-
-_GRAPHS = (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS)
-_RANDOM = frozenset({"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"})
-
-
-def _constants(nodes: dict[ir.Node, None], types: Collection[ir.DataType]) -> list[ir.Value]:
-    """What varying nodes read, or nested graphs give, that is of `types` and does not vary."""
-    read = [value for node in nodes for value in node.inputs]
-    read += [value for node in nodes for graph in _nested(node) for value in graph.outputs]
-    constant = [
-        value
-        for value in read
-        if value is not None
-        and value.dtype in types
-        and (value.is_initializer() or (value.producer() is not None and value.producer() not in nodes))
-    ]
-    return list(dict.fromkeys(constant))
-
-
-def _nested(node: ir.Node) -> Iterator[ir.Graph]:
-    for attribute in node.attributes.values():
-        if attribute.type == ir.AttributeType.GRAPH:
-            yield attribute.as_graph()
-        elif attribute.type == ir.AttributeType.GRAPHS:
-            yield from attribute.as_graphs()
-
-
 def _out_of_range(nodes: dict[ir.Node, None], types: Collection[ir.DataType]) -> Iterator[Refused]:
-    for value in _constants(nodes, types):
+    for value in constants_of(nodes, types):
         if value.const_value is not None:
             largest = _largest(value.const_value)
             if largest > _FLOAT32_MAX:
@@ -161,7 +99,7 @@ def _recast(value: ir.Value) -> Recast:
 
 def _retype_constants(main: ir.Graph, nodes: dict[ir.Node, None], types: Collection[ir.DataType], made_by: str) -> int:
     """Make float32 of the constants that varying nodes read; returns how many."""
-    constants = _constants(nodes, types)
+    constants = constants_of(nodes, types)
     for value in constants:
         readers = [(node, place) for node, place in value.uses() if node in nodes]
         given_away = value.is_graph_output() and value.graph is main
@@ -174,7 +112,7 @@ def _retype_constants(main: ir.Graph, nodes: dict[ir.Node, None], types: Collect
         for node, place in readers:
             node.replace_input_with(place, twin)
         for node in nodes:
-            for graph in _nested(node):
+            for graph in graphs_of(node):
                 for place, output in enumerate(graph.outputs):
                     if output is value:
                         graph.outputs[place] = twin
@@ -202,7 +140,7 @@ def _retype(node: ir.Node, types: Collection[ir.DataType]) -> int:
         attribute = node.attributes.get(name)
         if attribute is None or attribute.type != ir.AttributeType.INT:
             continue
-        if _data_type(attribute.as_int()) in types:
+        if data_type(attribute.as_int()) in types:
             node.attributes[name] = ir.AttrInt64(name, int(ir.DataType.FLOAT))
     for name, attribute in list(node.attributes.items()):
         if attribute.type == ir.AttributeType.TENSOR and attribute.as_tensor().dtype in types:

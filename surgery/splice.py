@@ -9,6 +9,8 @@ import numpy as np
 import onnx_ir as ir
 from onnx_ir import convenience
 
+from surgery.scopes import graphs_of
+
 
 class Draft:
     """Nodes that are to stand for others, in order; nothing is in a graph before `splice`."""
@@ -81,9 +83,5 @@ def _named(node: ir.Node) -> list[ir.Value]:
 def _with_nested(nodes: Sequence[ir.Node]) -> Iterator[ir.Node]:
     for node in nodes:
         yield node
-        for attribute in node.attributes.values():
-            if attribute.type == ir.AttributeType.GRAPH:
-                yield from attribute.as_graph().all_nodes()
-            elif attribute.type == ir.AttributeType.GRAPHS:
-                for graph in attribute.as_graphs():
-                    yield from graph.all_nodes()
+        for graph in graphs_of(node):
+            yield from graph.all_nodes()

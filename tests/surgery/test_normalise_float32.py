@@ -11,8 +11,8 @@ import pytest
 from onnx import TensorProto, defs, helper
 
 from surgery.declaration import Bounded, Recast
-from surgery.float_types import TYPE_ATTRIBUTES
 from surgery.normalise_float32 import DECLARATION, normalise_float32
+from surgery.typed_values import TYPE_ATTRIBUTES
 from tests.gates.small_graphs import chain, proto, tensor
 from tests.onnx_runs import run, snr_db
 from tests.surgery.float_graphs import GRAPHS, between_casts, cast_out, feed_of, followed, scaled, types_of, weight
