@@ -14,6 +14,7 @@ from engine.build import build_engine
 from engine.request import BuildRequest
 from gates.graphs import with_shapes
 from gates.hardware_fields import hardware_fields
+from surgery.rewrite_long_pool import rewrite_long_pool
 from surgery.rewrite_long_transposed_conv import rewrite_long_transposed_conv
 from surgery.rewrite_strided_average_pool import rewrite_strided_average_pool
 from surgery.rewrite_strided_conv import rewrite_strided_conv
@@ -31,12 +32,13 @@ PASSES = (
     rewrite_strided_conv(),
     rewrite_long_transposed_conv(),
     rewrite_wide_dilation(),
+    rewrite_long_pool(),
 )
 
-INPUTS = {"a": [1, 18, 1800], "c": [1, 8, 64], "d": [1, 8, 4096], "f": [1, 3, 60, 90]}
+INPUTS = {"a": [1, 18, 1800], "c": [1, 8, 64], "d": [1, 8, 4096], "f": [1, 3, 60, 90], "g": [1, 4, 16384]}
 
-OVERFLOWING_SIZES = 6
-"""Of five nodes, one of which has two; the wide dilation is left to the log, which calls its field unproven."""
+OVERFLOWING_SIZES = 7
+"""Of six nodes, one of which has two; the wide dilation is left to the log, which calls its field unproven."""
 
 
 def overflowing() -> onnx.ModelProto:
@@ -48,8 +50,9 @@ def overflowing() -> onnx.ModelProto:
         helper.make_node("Conv", ["d", "wd"], ["yd"], "wide", dilations=[64], kernel_shape=[3], pads=[64, 64]),
         helper.make_node("AveragePool", ["a"], ["ye"], "mean", strides=[60], kernel_shape=[60], pads=[0, 0]),
         helper.make_node("Conv", ["f", "wf"], ["yf"], "patches", strides=[9, 18], pads=[1, 2, 1, 2]),
+        helper.make_node("MaxPool", ["g"], ["yg"], "halves", strides=[2], kernel_shape=[2]),
     ]
-    outputs = {"a": [119, 64], "b": [162, 64], "c": [128, 4], "d": [4096, 8], "e": [30, 18]}
+    outputs = {"a": [119, 64], "b": [162, 64], "c": [128, 4], "d": [4096, 8], "e": [30, 18], "g": [8192, 4]}
     weights = {"wa": (64, 18, 30), "wc": (8, 4, 40), "wd": (8, 8, 3), "wf": (8, 3, 4, 20)}
     return proto(
         nodes,
