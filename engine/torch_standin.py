@@ -1,8 +1,10 @@
 """A stand-in for torch that lets rknn-toolkit2 be imported without the multi-gigabyte package.
 
-For ONNX in and fp16 out the toolkit touches three names, all while it is imported: `torch.Tensor` (in isinstance
-checks), `torch.no_grad` (as a decorator) and `torch.nn.Module` (as a base class). Its simulator computes the same with
-it as with the real one (toolkit-facts, Installing). Only the quantisation algorithm `gdq` computes with torch.
+For ONNX in and fp16 out the toolkit touches three names while it is imported: `torch.Tensor` (in isinstance checks),
+`torch.no_grad` (as a decorator) and `torch.nn.Module` (as a base class); its simulator computes the same with it as
+with the real one. One of its own functions, `gen_gather_for_change_split_shape`, counts with `arange`, `split`, `cat`,
+`reshape` and `tolist`; the fuse rules that need it are those for Concat and Split on an inner axis of five dimensions
+(measured, 2.3.2: without these names they raise AttributeError). Only the quantisation algorithm `gdq` computes more.
 
 This file is loaded by path in the converter environment, so it imports nothing of this project.
 """
@@ -12,9 +14,12 @@ from __future__ import annotations
 import importlib.util
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -23,7 +28,34 @@ SWITCH = "RKNN_TTS_TORCH"
 
 
 class Tensor:
-    """No value is ever an instance of it."""
+    """Whole numbers in an array."""
+
+    def __init__(self, values: NDArray[np.int64]) -> None:
+        self.values = values
+
+    def reshape(self, *shape: int | Sequence[int]) -> Tensor:
+        """The same numbers in another shape, given as numbers or as one list."""
+        return Tensor(self.values.reshape(*shape))  # type: ignore[arg-type] # numpy takes either; its stub, one of them
+
+    def tolist(self) -> list[object]:
+        """The numbers as nested lists."""
+        numbers: list[object] = self.values.tolist()
+        return numbers
+
+
+def arange(count: int) -> Tensor:
+    """The numbers from 0 on, `count` of them."""
+    return Tensor(np.arange(count, dtype=np.int64))
+
+
+def split(tensor: Tensor, sizes: Sequence[int], dim: int = 0) -> list[Tensor]:
+    """Parts of these `sizes` along the axis `dim`."""
+    return [Tensor(part) for part in np.split(tensor.values, np.cumsum(sizes)[:-1], axis=dim)]
+
+
+def cat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
+    """One behind the other along the axis `dim`."""
+    return Tensor(np.concatenate([tensor.values for tensor in tensors], axis=dim))
 
 
 class Module:
@@ -59,5 +91,6 @@ def install() -> str:
     torch, neural = ModuleType("torch"), ModuleType("torch.nn")
     vars(neural).update(Module=Module)
     vars(torch).update(Tensor=Tensor, no_grad=no_grad, nn=neural, __path__=[])
+    vars(torch).update(arange=arange, split=split, cat=cat)
     sys.modules.update({"torch": torch, "torch.nn": neural})
     return "stand-in"

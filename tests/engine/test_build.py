@@ -63,7 +63,20 @@ def gathered(path: Path) -> Path:
     return save_graph(path, nodes, {"ids": (9,)}, {"y": (9, 16)}, {"t": random(7, 16)}, integers=["ids"])
 
 
-@pytest.mark.parametrize("make_graph", [conv_graph, two_inputs, four_dimensional, gathered], ids=lambda f: f.__name__)
+def concatenated_inside(path: Path) -> Path:
+    """Two inputs of rank 5 joined along their last axis: a fuse rule counts with torch, which is a stand-in here."""
+    nodes = [
+        helper.make_node("Transpose", ["x"], ["a"], perm=[1, 4, 3, 0, 2]),
+        helper.make_node("Concat", ["a", "b"], ["c"], axis=4),
+        helper.make_node("Sigmoid", ["c"], ["y"]),
+    ]
+    inputs = {"x": (2, 6, 6, 4, 3), "b": (6, 3, 4, 2, 6)}
+    return save_graph(path, nodes, inputs, {"y": (6, 3, 4, 2, 12)}, {})
+
+
+@pytest.mark.parametrize(
+    "make_graph", [conv_graph, two_inputs, four_dimensional, gathered, concatenated_inside], ids=lambda f: f.__name__
+)
 def test_simulator_equals_onnxruntime_when_two_windows_are_fed(
     make_graph: Callable[[Path], Path], request_of: Callable[..., BuildRequest], tmp_path: Path
 ) -> None:

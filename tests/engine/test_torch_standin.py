@@ -35,6 +35,20 @@ with torch.no_grad(): print(double(4), Net().__class__.__mro__[1] is Module, isi
     assert run(INSTALL + code).stdout.split("\n")[:2] == ["stand-in", "8 True False"]
 
 
+def test_standin_counts_as_torch_does_when_the_toolkit_splits_an_axis() -> None:
+    code = """
+import torch
+whole = torch.arange(12).reshape([2, 3, 2])
+first, second = torch.split(whole, [1, 2], dim=1)
+print(first.reshape(-1).tolist(), second.reshape(2, -1).tolist())
+print(torch.cat([second, first], dim=1).reshape(-1).tolist())
+"""
+    assert run(INSTALL + code).stdout.split("\n")[1:3] == [
+        "[0, 1, 6, 7] [[2, 3, 4, 5], [8, 9, 10, 11]]",
+        "[2, 3, 4, 5, 0, 1, 8, 9, 10, 11, 6, 7]",
+    ]
+
+
 @pytest.mark.parametrize("value", ["", "standin", "REAL"])
 def test_standin_is_used_when_the_switch_is_not_real(value: str) -> None:
     assert run(INSTALL, RKNN_TTS_TORCH=value).stdout == "stand-in\n"
