@@ -1,0 +1,91 @@
+"""Reverse the front of one sequence by Gather.
+
+Before:  ReverseSequence(x [t, 1, ..], lengths [n]), time_axis 0      After:  Gather(x, [n - 1, .., 0, n, .., t - 1])
+
+The toolkit reverses such a sequence to its end, whatever its length (-3 dB in the simulator; Gather 74 dB). It is right
+on a batch of more than one, on time_axis 1, and on the whole length (measured, rknn-toolkit2 2.3.2, rk3588).
+
+Precondition: a constant length.
+
+Exact: the same elements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import onnx_ir as ir
+
+from surgery.declaration import Declaration, Exact, Pass, Refused, Rewritten
+from surgery.interface import inferred, node_label, static_shape
+from surgery.matching import Matched, is_one_of
+from surgery.splice import Draft, splice, whole_numbers
+from surgery.weights import weight_of
+
+CONSTANT_LENGTH = "a constant length where one sequence is reversed"
+
+DECLARATION = Declaration(
+    name="rewrite_reverse_sequence",
+    summary="the front of one sequence reversed by Gather",
+    exactness=Exact("the same elements in the same order"),
+    matches=(Matched("ReverseSequence", used=frozenset({"batch_axis", "time_axis"})),),
+    preconditions=(CONSTANT_LENGTH,),
+)
+
+
+@dataclass(frozen=True)
+class _Reversal:
+    """The first `length` of `steps` are to be reversed."""
+
+    node: ir.Node
+    length: int
+    steps: int
+
+
+def rewrite_reverse_sequence() -> Pass:
+    """The pass; its hits are the nodes."""
+    return Pass(DECLARATION, _rewrite)
+
+
+def _rewrite(model: ir.Model) -> Rewritten:
+    if not any(is_one_of(node, DECLARATION.matches) for node in model.graph):
+        return Rewritten(model, 0)
+    copy = model.clone()
+    known = inferred(copy)
+    looked = [_look(node, known) for node in copy.graph if is_one_of(node, DECLARATION.matches)]
+    reversals = [found for found in looked if isinstance(found, _Reversal)]
+    refused = tuple(found for found in looked if isinstance(found, Refused))
+    if not reversals or refused:
+        return Rewritten(model, 0, refused)
+    for found in reversals:
+        draft = Draft()
+        order = [*reversed(range(found.length)), *range(found.length, found.steps)]
+        splice(
+            found.node,
+            draft.nodes,
+            [draft.add("Gather", found.node.inputs[0], whole_numbers(order), axis=0)],
+            DECLARATION.name,
+        )
+    return Rewritten(copy, hits=len(reversals))
+
+
+def _look(node: ir.Node, known: Mapping[str, ir.Value]) -> _Reversal | Refused | None:
+    """The plan for one node; None where the toolkit is right on it."""
+    if len(node.inputs) < 2 or node.inputs[0] is None:
+        return None
+    shape = static_shape(known.get(node.inputs[0].name or "", node.inputs[0]))
+    axes = [node.attributes[name].as_int() if name in node.attributes else absent for name, absent in _AXES]
+    if axes != [1, 0] or shape is None or len(shape) < 2 or shape[1] != 1:
+        return None
+    lengths = weight_of(node.inputs[1])
+    if lengths is None:
+        got = "none" if node.inputs[1] is None else f"'{node.inputs[1].name}' is computed"
+        return Refused(node_label(node), CONSTANT_LENGTH, "a weight", got)
+    if lengths.size != 1 or not 1 <= lengths.item() < shape[0]:
+        return None
+    return _Reversal(node, lengths.item(), shape[0])
+
+
+_AXES = (("batch_axis", 1), ("time_axis", 0))
+"""The attributes, and ONNX's defaults."""
