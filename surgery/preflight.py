@@ -4,21 +4,40 @@ from __future__ import annotations
 
 from surgery.declaration import Pass
 from surgery.decompose_functions import decompose_functions
+from surgery.decompose_int32_casts import decompose_int32_casts
+from surgery.decompose_layer_norm_statistics import decompose_layer_norm_statistics
+from surgery.decompose_missing_kernels import decompose_missing_kernels
 from surgery.decompose_quantised import decompose_quantised
 from surgery.decompose_quantised_operators import decompose_quantised_operators
 from surgery.decompose_sequences import decompose_sequences
 from surgery.fold_constants import fold_constants
 from surgery.fold_dequantised_weights import fold_dequantised_weights
+from surgery.fold_empty_parts import fold_empty_parts
+from surgery.normalise_auto_pad import normalise_auto_pad
+from surgery.normalise_clip_bounds import normalise_clip_bounds
+from surgery.normalise_defaults import normalise_defaults
+from surgery.normalise_double import normalise_double
 from surgery.normalise_dropout import normalise_dropout
+from surgery.normalise_empty_slots import normalise_empty_slots
+from surgery.normalise_float32 import normalise_float32
 from surgery.normalise_header import normalise_header
+from surgery.normalise_integer_inputs import normalise_integer_inputs
+from surgery.normalise_layer_norm import normalise_layer_norm
+from surgery.normalise_negative_axes import normalise_negative_axes
+from surgery.normalise_opset import normalise_opset
 from surgery.normalise_passed_outputs import normalise_passed_outputs
 from surgery.normalise_scalar_inputs import normalise_scalar_inputs
 from surgery.normalise_scalar_outputs import normalise_scalar_outputs
 from surgery.normalise_unused_inputs import normalise_unused_inputs
+from surgery.rewrite_long_pool import rewrite_long_pool
+from surgery.rewrite_long_transposed_conv import rewrite_long_transposed_conv
 from surgery.rewrite_mask_constants import rewrite_mask_constants
 from surgery.rewrite_noise_as_inputs import rewrite_noise_as_inputs
+from surgery.rewrite_recurrent_outputs import rewrite_recurrent_outputs
 from surgery.rewrite_safe_softmax import rewrite_safe_softmax
+from surgery.rewrite_strided_average_pool import rewrite_strided_average_pool
 from surgery.rewrite_strided_conv import rewrite_strided_conv
+from surgery.rewrite_wide_dilation import rewrite_wide_dilation
 
 
 def preflight() -> tuple[Pass, ...]:
@@ -26,18 +45,37 @@ def preflight() -> tuple[Pass, ...]:
     return (
         decompose_functions(),
         fold_dequantised_weights(),
+        normalise_opset(),
         fold_constants(),
         decompose_sequences(),
+        normalise_double(),
+        normalise_float32(),
+        fold_empty_parts(),
         decompose_quantised_operators(),
         decompose_quantised(),
         normalise_dropout(),
         rewrite_noise_as_inputs(),
         normalise_unused_inputs(),
         normalise_scalar_inputs(),
+        normalise_integer_inputs(),
         normalise_passed_outputs(),
         normalise_scalar_outputs(),
+        normalise_empty_slots(),
+        normalise_defaults(),
+        normalise_negative_axes(),
+        normalise_auto_pad(),
+        decompose_missing_kernels(),
+        decompose_int32_casts(),
+        normalise_clip_bounds(),
+        decompose_layer_norm_statistics(),
+        normalise_layer_norm(),
+        rewrite_recurrent_outputs(),
         rewrite_safe_softmax(),
         rewrite_mask_constants(),
         rewrite_strided_conv(),
+        rewrite_strided_average_pool(),
+        rewrite_long_pool(),
+        rewrite_long_transposed_conv(),
+        rewrite_wide_dilation(),
         normalise_header(),
     )
