@@ -1,9 +1,9 @@
 """Compute in floats what a graph computes in 8-bit integers.
 
-Before, static: y = op(DequantizeLinear(QuantizeLinear(x, s, z), s, z)).
+Before: static, y = op(DequantizeLinear(QuantizeLinear(x, s, z), s, z)).
 After: y = op(Clip(x, (low - z) * s, (high - z) * s)), low and high of the 8-bit type. The saturation is kept, because
 quantisers drop a Relu whose zero they saturate at (onnxruntime quantize_static).
-Before, dynamic: q, s, z = DynamicQuantizeLinear(x); y = Cast(MatMulInteger(q, w, z, w_z)) * (s * w_s), maybe with
+Or dynamic, q, s, z = DynamicQuantizeLinear(x); y = Cast(MatMulInteger(q, w, z, w_z)) * (s * w_s), maybe with
 round(bias / (s * w_s)) added to the integers; ConvInteger likewise.
 After: y = MatMul(x, (w - w_z) * w_s) + bias. DynamicQuantizeLinear's range is that of x: nothing saturates.
 
