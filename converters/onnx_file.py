@@ -23,6 +23,9 @@ from converters.onnx_protos import DEFAULT_DOMAIN_ALIAS, normalise_proto, proto_
 MESSAGE_LIMIT_BYTES = 1 << 31
 """Of a protobuf message, and so of an ONNX without its external data (protobuf's documentation)."""
 
+DATA_LIMIT_BYTES = 1 << 34
+"""Of a file with external data: eight times what an engine's weights can come to. Its digest takes a second a GB."""
+
 _LOCATION = b"\x0a\x08location"
 """How the key of an external tensor's file stands in the bytes of a model: field 1, 8 bytes long."""
 
@@ -134,6 +137,11 @@ def _check_external(path: Path, tensor: ir.ExternalTensor) -> None:
     if not found:
         raise Refusal(
             f"{path}: the external data file {shown} of the tensor {tensor.name} is missing; put it beside the model."
+        )
+    if size_bytes > DATA_LIMIT_BYTES:
+        raise Refusal(
+            f"{path}: the external data file {shown} has {size_bytes / 1e9:.1f} GB, more than the "
+            f"{DATA_LIMIT_BYTES / 1e9:.1f} GB that one may have; save the model with data of its own."
         )
     length = tensor.nbytes if tensor.length is None else tensor.length
     if length != tensor.nbytes:

@@ -303,6 +303,14 @@ def test_read_onnx_says_so_when_external_data_has_a_name_that_no_file_has(tmp_pa
     assert len(str(caught.value)) < 1000
 
 
+def test_read_onnx_refuses_external_data_in_a_file_without_end(tmp_path: Path) -> None:
+    path = _save(tmp_path, _in_initializer(_external(DATA)))
+    with (tmp_path / DATA).open("wb") as file:
+        file.truncate(200 << 30)  # a hole: it takes no room on the disk
+    with pytest.raises(Refusal, match=r"has 214\.7 GB, more than the 17\.2 GB"):
+        external_files(path)
+
+
 def test_read_onnx_refuses_external_data_that_is_no_regular_file(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / DATA)
     with pytest.raises(Refusal, match="is missing"):
