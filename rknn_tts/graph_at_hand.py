@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -61,8 +61,10 @@ class GraphInfo:
     measurements: tuple[Measurement, ...]
 
 
-def check_graph(graph: Path, steps: Steps, say: Say) -> GraphInfo:
-    """The cached structural gates on `graph`: fast, so they come before anything is built."""
+def check_graph(
+    graph: Path, steps: Steps, say: Say, target: str | None = None, accepted: Collection[str] = ()
+) -> GraphInfo:
+    """The cached structural gates on `graph`: fast, so they come before anything is built. See `judge_structure`."""
 
     def work() -> GraphInfo:
         from converters.onnx_file import read_onnx
@@ -70,7 +72,7 @@ def check_graph(graph: Path, steps: Steps, say: Say) -> GraphInfo:
 
         say.step("checking the graph")
         model = read_onnx(graph)
-        verdicts, measurements = judge_structure(model)
+        verdicts, measurements = judge_structure(model, target, accepted)
         return GraphInfo(
             opset=model.opset_imports.get("", 0),
             nodes=model.graph.num_nodes(),
@@ -78,7 +80,8 @@ def check_graph(graph: Path, steps: Steps, say: Say) -> GraphInfo:
             measurements=tuple(measurements),
         )
 
-    return steps.value("graph", GraphInfo, {"graph": sha256_of(graph)}, work)
+    parts = {"graph": sha256_of(graph), "target": target or "", "accepted": " ".join(sorted(accepted))}
+    return steps.value("graph", GraphInfo, parts, work)
 
 
 @dataclass(frozen=True)

@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import onnx_ir as ir
 
 from contracts.errors import Refusal
 from contracts.verdicts import Measurement, Verdict
 from gates.fp16_range import weight_range
 from gates.graphs import with_shapes
+from gates.hardware_fields import hardware_fields
 from gates.operators import operators
 from gates.static_shapes import static_shapes
 from gates.vendor_limits import vendor_limits
 
 
-def judge_structure(model: ir.Model) -> tuple[list[Verdict], list[Measurement]]:
-    """Operators, shapes, versions, names and fp16 range of the weights of `model`; the vendor's lists as warnings."""
+def judge_structure(
+    model: ir.Model, target: str | None = None, accepted: Collection[str] = ()
+) -> tuple[list[Verdict], list[Measurement]]:
+    """Operators, shapes, versions, names and fp16 range of the weights of `model`; the vendor's lists as warnings.
+
+    With a `target` also the fields of its hardware, but for the REGTASK keys in `accepted`.
+    """
     weights, subnormal = weight_range(model)
     shaped = _shaped(model)
     warnings = [] if shaped is None else vendor_limits(shaped)
-    return [operators(model), static_shapes(model, shaped), weights], [subnormal, *warnings]
+    fields = [] if target is None or shaped is None else [hardware_fields(shaped, target, accepted)]
+    return [operators(model), static_shapes(model, shaped), *fields, weights], [subnormal, *warnings]
 
 
 def _shaped(model: ir.Model) -> ir.Model | None:

@@ -38,7 +38,7 @@ def convert_onnx(request: Request, target: str, source: OnnxSource, steps: Steps
     check_engine_places(source, target, places, request.output is not None)
     make_folder(places.engine.parent)
     make_folder(places.log.parent)
-    graph = check_graph(source.graph, steps, say)
+    graph = check_graph(source.graph, steps, say, target, [str(key) for key in accepted])
     owed = (*source.refused, *graph.verdicts)
     stop_if_failed(owed, places.failed, None, f"{places.engine.name} was not built")
     _ = source.feeds  # nothing may be there to stand in for them
