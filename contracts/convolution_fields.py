@@ -72,52 +72,71 @@ def _is_spared(axis: Axis) -> bool:
     return one_step or (axis.kernel == axis.stride <= _OWN_SPLIT_LONGEST and divides)
 
 
-TRANSPOSED_STRIDES = frozenset({1, 2, 4, 8})
-"""Where every stride is one of these, or there are dilations, the compiler has an operator of its own; else it spreads
-the input and runs a Conv of any size."""
+TRANSPOSED_STRIDE_LIMIT = 8
+"""The largest stride of a ConvTranspose that the field (offset 0x1014, shift 8 for the last axis, 11 for the one
+before; it holds the stride less 1) holds."""
+
+SPARED_STRIDES = frozenset({1, 2, 4, 8})
+"""Where a stride is none of these, the compiler of some targets spreads the input (on the CPU) and runs a Conv."""
 
 
 @dataclass(frozen=True)
-class KernelFields:
-    """The largest kernel that a target's field holds, and the largest reach (kernel - 1 - pad) of a ConvTranspose."""
+class TransposedFields:
+    """What a target's fields hold of a ConvTranspose, and of a dilated Conv's kernel.
+
+    Attributes:
+        kernel: the largest kernel (offset 0x1038 or 0x1024, shift 24 and 16, limit 0x1f).
+        reach: the largest kernel - 1 - first pad (offset 0x1068, shift 4 and 0, limit 0xf), or None.
+        spreads: whether other strides than `SPARED_STRIDES` are spread, and fit whatever their size.
+        spreads_dilated: whether that is so with dilations too.
+    """
 
     kernel: int
     reach: int | None
+    spreads: bool
+    spreads_dilated: bool
 
 
-STRICTEST = KernelFields(31, 15)
-"""Offsets 0x1038 (shift 16 and 24, limit 0x1f) and 0x1068 (shift 0 and 4, limit 0xf)."""
+_LITE = TransposedFields(31, 15, spreads=True, spreads_dilated=True)
 
-KERNEL_FIELDS = {
-    "rk3562": KernelFields(31, None),  # offset 0x1024, shift 24, limit 0x1f
-    "rk3566": STRICTEST,
-    "rk3568": STRICTEST,
-    "rk3576": KernelFields(32, None),  # as rk3562, and holds the kernel less 1
-    "rk3588": STRICTEST,
+TRANSPOSED_FIELDS = {
+    "rk3562": TransposedFields(31, None, spreads=False, spreads_dilated=False),
+    "rk3566": _LITE,
+    "rk3568": _LITE,
+    "rk3576": TransposedFields(32, None, spreads=False, spreads_dilated=False),  # its field holds the kernel less 1
+    "rk3588": TransposedFields(31, 15, spreads=True, spreads_dilated=False),
 }
 
+SHORTEST_OVERFLOW = 17
+"""Taps of the shortest kernel that overflows a field of any target."""
 
-def transposed_overflow(axes: Sequence[Axis], fields: KernelFields = STRICTEST) -> tuple[int, ...]:
+
+def transposed_overflow(axes: Sequence[Axis], fields: TransposedFields) -> tuple[int, ...]:
     """Which of `axes` of a ConvTranspose overflow `fields`, by their place. The reach has no dilation in it."""
-    if not all(axis.stride in TRANSPOSED_STRIDES for axis in axes) and all(axis.dilation == 1 for axis in axes):
+    dilated = any(axis.dilation > 1 for axis in axes)
+    if not all(axis.stride in SPARED_STRIDES for axis in axes) and (
+        fields.spreads_dilated if dilated else fields.spreads
+    ):
         return ()
-    return tuple(
-        place
-        for place, axis in enumerate(axes)
-        if axis.kernel > fields.kernel or (fields.reach is not None and axis.kernel - 1 - axis.pad_begin > fields.reach)
-    )
+    return tuple(place for place, axis in enumerate(axes) if not _fits(axis, fields))
+
+
+def _fits(axis: Axis, fields: TransposedFields) -> bool:
+    reaches = fields.reach is None or axis.kernel - 1 - axis.pad_begin <= fields.reach
+    return reaches and axis.kernel <= fields.kernel and axis.stride <= TRANSPOSED_STRIDE_LIMIT
 
 
 DILATIONS_KEPT = range(2, 32)
 """Dilations that the compiler gives to the hardware, with the whole kernel; it splits a kernel without any, and gathers
 the taps of a wider one."""
 
+LONGEST_DILATED = min(fields.kernel for fields in TRANSPOSED_FIELDS.values())
+"""Taps that such a kernel may have on every target."""
 
-def dilated_overflow(axes: Sequence[Axis], fields: KernelFields = STRICTEST) -> tuple[int, ...]:
-    """Which of `axes` of a Conv have a dilated kernel that overflows `fields`, by their place."""
-    return tuple(
-        place for place, axis in enumerate(axes) if axis.dilation in DILATIONS_KEPT and axis.kernel > fields.kernel
-    )
+
+def dilated_overflow(axes: Sequence[Axis], longest: int = LONGEST_DILATED) -> tuple[int, ...]:
+    """Which of `axes` of a Conv have a dilated kernel of more than `longest` taps, by their place."""
+    return tuple(place for place, axis in enumerate(axes) if axis.dilation in DILATIONS_KEPT and axis.kernel > longest)
 
 
 POOLED_LIMIT = 8192

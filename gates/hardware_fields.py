@@ -14,11 +14,12 @@ import onnx_ir as ir
 
 from contracts.convolution_fields import (
     AVERAGING_TARGETS,
-    KERNEL_FIELDS,
     LONGEST_AVERAGE_POOL,
     LONGEST_MAX_POOL,
     POOLED_LIMIT,
     STRIDE_LIMIT,
+    TRANSPOSED_FIELDS,
+    TRANSPOSED_STRIDE_LIMIT,
     Axis,
     dilated_overflow,
     gathered_stride_overflow,
@@ -82,8 +83,8 @@ def _overflows(node: ir.Node, target: str) -> Iterator[_Overflow]:
 
 def _conv(_: ir.Node, axes: tuple[Axis, ...], target: str) -> Iterator[_Overflow]:
     yield from _strides(axes)
-    fields = KERNEL_FIELDS[target]
-    for place in dilated_overflow(axes, fields):
+    fields = TRANSPOSED_FIELDS[target]
+    for place in dilated_overflow(axes, fields.kernel):
         text = f"has a kernel of {axes[place].kernel} with dilation {axes[place].dilation}, and at most {fields.kernel}"
         yield _Overflow(f"{text} fit", _kernel_key(axes, place, target))
     for place in gathered_stride_overflow(axes):
@@ -98,14 +99,17 @@ def _strides(axes: tuple[Axis, ...]) -> Iterator[_Overflow]:
 
 
 def _conv_transpose(node: ir.Node, axes: tuple[Axis, ...], target: str) -> Iterator[_Overflow]:
-    fields = KERNEL_FIELDS[target]
+    fields = TRANSPOSED_FIELDS[target]
     for place in transposed_overflow(axes, fields):
         axis = axes[place]
+        if axis.stride > TRANSPOSED_STRIDE_LIMIT:
+            text = f"has stride {axis.stride}, and at most {TRANSPOSED_STRIDE_LIMIT} fit"
+            yield _Overflow(text, f"0x1014:{_of_place(axes, place, '8', '11')}:0x7")
         if axis.kernel > fields.kernel:
             yield _Overflow(
                 f"has a kernel of {axis.kernel}, and at most {fields.kernel} fit", _kernel_key(axes, place, target)
             )
-        else:
+        elif fields.reach is not None and axis.kernel - 1 - axis.pad_begin > fields.reach:
             text = f"has a kernel of {axis.kernel} with a first pad of {axis.pad_begin}, and at most {fields.reach}"
             yield _Overflow(f"{text} of kernel - 1 - pad fit", f"0x1068:{_of_place(axes, place, '4', '0')}:0xf")
 
@@ -138,7 +142,7 @@ def _stride_key(axes: tuple[Axis, ...], place: int) -> str:
 
 
 def _kernel_key(axes: tuple[Axis, ...], place: int, target: str) -> str:
-    offset = "0x1038" if KERNEL_FIELDS[target].reach is not None else "0x1024"
+    offset = "0x1038" if TRANSPOSED_FIELDS[target].reach is not None else "0x1024"
     return f"{offset}:{_of_place(axes, place, '24', '16')}:0x1f"
 
 

@@ -1,16 +1,17 @@
-"""Rewrite a transposed convolution whose kernel the hardware's fields cannot hold, as a convolution by phases.
+"""Rewrite a transposed convolution that the hardware's fields cannot hold, as a convolution by phases.
 
-Before: y = ConvTranspose(x), x [N, C, T], strides 1, 2, 4 or 8, a kernel of more than 31 taps, or one that reaches more
+Before: y = ConvTranspose(x), x [N, C, T], a stride above 8, a kernel of more than 31 taps, or one that reaches more
         than 15 steps before the first input (kernel - 1 - pad)
 After:  z = Conv(x), [N, M s, U], its channel m s + p the phase p of y's channel m; y = z shuffled to [N, M, U s], and
         cut to y's length where that is no multiple of s
 
 With g_k = dilation k - pad = s q_k + p_k:   y[s u + p] = sum over the taps k with p_k = p of w[k] x[u - q_k]
 
-The fields (offsets 0x1038 and 0x1068; 0x1024) belong to the compiler's own ConvTranspose, which it takes for those
-strides and for dilations; for others it spreads the input itself and runs a Conv (measured, 2.3.2). The order (m, p)
-of the channels is the one that the compiler survives: (p, m) dies in its rule `merge_weight_inner_perm`
-(toolkit-facts).
+The fields (offsets 0x1014, 0x1024, 0x1038 and 0x1068, by target) belong to the compiler's own ConvTranspose. rk3562 and
+rk3576 take it for every stride; rk3566, rk3568 and rk3588 for 1, 2, 4 and 8 (rk3588 also where there are dilations),
+and spread the input for others, on the CPU, before a Conv (measured, 2.3.2). What overflows on any of them is
+rewritten. The order (m, p) of the channels is the one that the compiler survives: (p, m) dies in its rule
+`merge_weight_inner_perm` (toolkit-facts).
 
 Left alone: what fits, weights or biases that are computed, and a stride on more than one axis; the gate
 `structure.fields` knows the target and refuses what its fields cannot hold.
@@ -28,7 +29,7 @@ import onnx_ir as ir
 from numpy.typing import NDArray
 from onnx_ir.passes.common import ShapeInferencePass
 
-from contracts.convolution_fields import STRICTEST, transposed_overflow
+from contracts.convolution_fields import SHORTEST_OVERFLOW, SPARED_STRIDES, TRANSPOSED_FIELDS, Axis, transposed_overflow
 from surgery.conv_axes import axes_of, kernel_of, numbers, static_sizes
 from surgery.declaration import Declaration, Exact, Pass, Refused, Rewritten
 from surgery.graph_builder import Builder, constant_input, graph_of, input_of, take_place
@@ -43,7 +44,7 @@ CONV_TRANSPOSE = Matched(
 
 DECLARATION = Declaration(
     name="rewrite_long_transposed_conv",
-    summary="a transposed convolution whose kernel the hardware's fields cannot hold, as a convolution by phases",
+    summary="a transposed convolution whose stride or kernel the hardware's fields cannot hold, by phases",
     exactness=Exact("the same products in the same sum, besides products with zero"),
     after=frozenset({"normalise_static_inputs", "fold_constants"}),
     matches=(CONV_TRANSPOSE,),
@@ -64,7 +65,7 @@ def rewrite_long_transposed_conv() -> Pass:
     """The pass; its hits are transposed convolutions."""
 
     def rewrite(model: ir.Model) -> Rewritten:
-        if not any(_long(node) for node in model.graph):
+        if not any(_may_overflow(node) for node in model.graph):
             return Rewritten(model, 0)
         changed = model.clone()
         ShapeInferencePass(check_type=False, strict_mode=False, data_prop=True)(changed)
@@ -78,16 +79,24 @@ def rewrite_long_transposed_conv() -> Pass:
     return Pass(DECLARATION, rewrite)
 
 
-def _long(node: ir.Node) -> bool:
-    """Whether `node` may be one to rewrite: no kernel of up to 16 taps reaches too far."""
-    return is_one_of(node, (CONV_TRANSPOSE,)) and max(kernel_of(node), default=0) > (STRICTEST.reach or 0) + 1
+def _may_overflow(node: ir.Node) -> bool:
+    """Whether `node` may be one to rewrite, before its shapes are known."""
+    if not is_one_of(node, (CONV_TRANSPOSE,)):
+        return False
+    odd = not SPARED_STRIDES.issuperset(numbers(node, "strides", [1]))
+    return odd or max(kernel_of(node), default=0) >= SHORTEST_OVERFLOW
+
+
+def _overflows(axes: tuple[Axis, ...]) -> bool:
+    """Whether a field of any target overflows."""
+    return any(transposed_overflow(axes, fields) for fields in TRANSPOSED_FIELDS.values())
 
 
 def _plan(node: ir.Node) -> _Plan | None:
-    if not _long(node) or "output_shape" in node.attributes:
+    if not _may_overflow(node) or "output_shape" in node.attributes:
         return None
     axes = axes_of(node)
-    if isinstance(axes, Refused) or not transposed_overflow(axes) or sum(axis.stride > 1 for axis in axes) > 1:
+    if isinstance(axes, Refused) or not _overflows(axes) or sum(axis.stride > 1 for axis in axes) > 1:
         return None
     weight, bias = (constant_input(node, place) for place in (1, 2))
     biased = len(node.inputs) > 2 and node.inputs[2] is not None

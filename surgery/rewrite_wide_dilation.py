@@ -28,7 +28,7 @@ from onnx_ir.passes.common import ShapeInferencePass
 
 from contracts.convolution_fields import (
     DILATIONS_KEPT,
-    STRICTEST,
+    LONGEST_DILATED,
     Axis,
     dilated_overflow,
     gathered_overflow,
@@ -84,7 +84,7 @@ def rewrite_wide_dilation() -> Pass:
 
 def _dilated(node: ir.Node) -> bool:
     widest = max(numbers(node, "dilations", [1])) if is_one_of(node, (CONV,)) else 1
-    long = max(kernel_of(node), default=0) > STRICTEST.kernel
+    long = max(kernel_of(node), default=0) > LONGEST_DILATED
     return widest >= DILATIONS_KEPT.stop or (widest > 1 and long)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from contracts.convolution_fields import (
-    KERNEL_FIELDS,
+    TRANSPOSED_FIELDS,
     Axis,
     dilated_overflow,
     gathered_overflow,
@@ -113,25 +113,32 @@ def test_axis_counts_reach_and_steps_as_onnx_does(axis: Axis, reach: int, steps:
     ],
 )
 def test_transposed_overflow_names_the_axes_as_measured(axes: list[Axis], wanted: tuple[int, ...]) -> None:
-    assert transposed_overflow(axes) == wanted
+    assert transposed_overflow(axes, TRANSPOSED_FIELDS["rk3588"]) == wanted
 
 
 @pytest.mark.parametrize(
-    ("target", "kernel", "pad", "holds"),
+    ("target", "axis", "holds"),
     [
-        ("rk3588", 17, 0, False),
-        ("rk3568", 17, 0, False),
-        ("rk3562", 31, 0, True),
-        ("rk3562", 32, 20, False),
-        ("rk3576", 32, 0, True),
-        ("rk3576", 33, 20, False),
+        ("rk3588", Axis(64, 17, 2), False),
+        ("rk3568", Axis(64, 17, 2), False),
+        ("rk3562", Axis(64, 31, 2), True),
+        ("rk3562", Axis(64, 32, 2, 1, 20), False),
+        ("rk3576", Axis(64, 32, 2), True),
+        ("rk3576", Axis(64, 33, 2, 1, 20), False),
+        ("rk3588", Axis(64, 64, 3), True),
+        ("rk3576", Axis(64, 34, 3), False),
+        ("rk3588", Axis(64, 20, 10), True),
+        ("rk3576", Axis(64, 20, 10), False),
+        ("rk3562", Axis(64, 16, 9), False),
+        ("rk3562", Axis(64, 16, 7), True),
+        ("rk3588", Axis(64, 6, 9, 2), False),
+        ("rk3566", Axis(64, 6, 9, 2), True),
     ],
 )
 def test_transposed_overflow_follows_the_target_when_its_fields_are_larger(
-    target: str, kernel: int, pad: int, holds: bool
+    target: str, axis: Axis, holds: bool
 ) -> None:
-    axes = [Axis(64, kernel, 2, pad_begin=pad)]
-    assert transposed_overflow(axes, KERNEL_FIELDS[target]) == (() if holds else (0,))
+    assert transposed_overflow([axis], TRANSPOSED_FIELDS[target]) == (() if holds else (0,))
 
 
 @pytest.mark.parametrize(

@@ -65,7 +65,7 @@ def overflowing() -> onnx.ModelProto:
     )
 
 
-@pytest.mark.parametrize("target", ["rk3588", "rk3562"])
+@pytest.mark.parametrize("target", ["rk3588", "rk3576"])
 def test_build_logs_no_overflow_when_the_passes_have_run(converter_python: Path, tmp_path: Path, target: str) -> None:
     original = overflowing()
     model = ir.from_proto(original)
