@@ -1,11 +1,13 @@
-"""Count the axis of a CumSum from the front.
+"""Count the axis of a CumSum or GatherElements from the front.
 
-Before:  CumSum(x, -1), x of rank 3      After:  CumSum(x, 2)
+Before:  CumSum(x, -1), x of rank 3                    After:  CumSum(x, 2)
+Before:  GatherElements(x, i), axis -1, rank 3         After:  axis 2
 
-The toolkit is wrong on a negative one, and nothing says so (-14 dB in the simulator, 72 dB with the same axis counted
-from the front; measured, rknn-toolkit2 2.3.2, rk3588).
+The toolkit is wrong on a negative axis of a CumSum, and nothing says so (-14 dB in the simulator, 72 dB with the same
+axis counted from the front); of a GatherElements it dies ("[ONNXRuntimeError] : 1"). Of every other operator with an
+axis it takes negative ones (measured, rknn-toolkit2 2.3.2, rk3588).
 
-Preconditions: a constant axis, an input of known rank.
+Preconditions: a constant axis; an input of known rank where it is negative.
 
 Exact: the same axis.
 """
@@ -14,9 +16,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import onnx_ir as ir
+from numpy.typing import NDArray
 
 from surgery.declaration import Declaration, Exact, Pass, Refused, Rewritten
 from surgery.graph_constants import add_constant
@@ -25,26 +29,29 @@ from surgery.matching import Matched, is_one_of
 from surgery.weights import weight_of
 
 CONSTANT_AXIS = "a constant axis of a CumSum"
-KNOWN_RANK = "an input of known rank for a CumSum along a negative axis"
+KNOWN_RANK = "an input of known rank beside a negative axis"
 
 DECLARATION = Declaration(
     name="normalise_negative_axes",
-    summary="the axis of a CumSum counted from the front",
+    summary="the axis of a CumSum or GatherElements counted from the front",
     exactness=Exact("the same axis"),
-    matches=(Matched("CumSum", irrelevant=dict.fromkeys(("exclusive", "reverse"), "says how, not along which axis")),),
+    matches=(
+        Matched("CumSum", irrelevant=dict.fromkeys(("exclusive", "reverse"), "says how, not along which axis")),
+        Matched("GatherElements", used=frozenset({"axis"})),
+    ),
     preconditions=(CONSTANT_AXIS, KNOWN_RANK),
 )
 
 _AXIS = 1
-"""Input position."""
+"""Input position, of a CumSum."""
 
 
 @dataclass(frozen=True)
-class _Sum:
-    """A CumSum, and its axis counted from the front, in the shape and type it had."""
+class _Counted:
+    """A node, and its axis counted from the front, in the shape and type it had where it is an input."""
 
     node: ir.Node
-    axis: np.ndarray[tuple[int, ...], np.dtype[np.signedinteger]]
+    axis: NDArray[Any]
 
 
 def normalise_negative_axes() -> Pass:
@@ -58,25 +65,33 @@ def _rewrite(model: ir.Model) -> Rewritten:
     copy = model.clone()
     known = inferred(copy)
     looked = [_look(node, known) for node in copy.graph if is_one_of(node, DECLARATION.matches)]
-    sums = [found for found in looked if isinstance(found, _Sum)]
+    counted = [found for found in looked if isinstance(found, _Counted)]
     refused = tuple(found for found in looked if isinstance(found, Refused))
-    if not sums or refused:
+    if not counted or refused:
         return Rewritten(model, 0, refused)
-    for found in sums:
-        name = f"{found.node.outputs[0].name}.{DECLARATION.name}"
-        found.node.replace_input_with(_AXIS, add_constant(copy.graph, name, found.axis))
-    return Rewritten(copy, hits=len(sums))
+    for found in counted:
+        if "axis" in found.node.attributes:
+            found.node.attributes["axis"] = ir.AttrInt64("axis", found.axis.item())
+        else:
+            name = f"{found.node.outputs[0].name}.{DECLARATION.name}"
+            found.node.replace_input_with(_AXIS, add_constant(copy.graph, name, found.axis))
+    return Rewritten(copy, hits=len(counted))
 
 
-def _look(node: ir.Node, known: Mapping[str, ir.Value]) -> _Sum | Refused | None:
+def _look(node: ir.Node, known: Mapping[str, ir.Value]) -> _Counted | Refused | None:
     """The plan for one node; None where its axis is counted from the front."""
-    x, given = node.inputs[:2]
-    axis = weight_of(given)
-    if axis is None:
-        return Refused(node_label(node), CONSTANT_AXIS, "a weight", f"'{given.name if given else ''}' is computed")
+    x, given = (*node.inputs, None, None)[:2]
+    if node.op_type == "GatherElements":
+        stated = node.attributes.get("axis")
+        axis = np.array(0 if stated is None else stated.as_int())
+    else:
+        weight = weight_of(given)
+        if weight is None:
+            return Refused(node_label(node), CONSTANT_AXIS, "a weight", f"'{given.name if given else ''}' is computed")
+        axis = weight
     if axis.size != 1 or axis.item() >= 0:
         return None
     shape = None if x is None else known.get(x.name or "", x).shape
     if shape is None:
         return Refused(node_label(node), KNOWN_RANK, "its shape", "none")
-    return _Sum(node, np.asarray(axis + len(shape), axis.dtype)) if axis.item() >= -len(shape) else None
+    return _Counted(node, np.asarray(axis + len(shape), axis.dtype)) if axis.item() >= -len(shape) else None

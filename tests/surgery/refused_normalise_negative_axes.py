@@ -30,7 +30,7 @@ REFUSALS = (
     Refusal(normalise_negative_axes(), "a constant axis of a CumSum", "node 'op'", "'a' is computed", _computed_axis),
     Refusal(
         normalise_negative_axes(),
-        "an input of known rank for a CumSum along a negative axis",
+        "an input of known rank beside a negative axis",
         "node 'op'",
         "none",
         _unknown_rank,

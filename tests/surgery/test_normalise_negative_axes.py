@@ -31,6 +31,28 @@ def test_rank_is_enough() -> None:
     equal_after(PASS, cumulative(-1, shape=("n", "t")), feed=feed)
 
 
-@pytest.mark.parametrize("original", [cumulative(0), cumulative(2), cumulative(-4), operator("Softmax", axis=-1)])
+def gathered(**axis: Any) -> ir.Model:
+    indices = np.random.default_rng(4).integers(-4, 4, (1, 4, 12))
+    indices = indices if axis != {"axis": -3} else np.zeros_like(indices)
+    return operator("GatherElements", "x i", constants={"i": indices}, **axis)
+
+
+@pytest.mark.parametrize(("axis", "front"), [(-1, 2), (-2, 1), (-3, 0)])
+def test_axis_of_gather_elements_is_counted_from_the_front(axis: int, front: int) -> None:
+    node = only(equal_after(PASS, gathered(axis=axis)), "GatherElements")
+    assert node.attributes["axis"].as_int() == front
+
+
+@pytest.mark.parametrize(
+    "original",
+    [
+        cumulative(0),
+        cumulative(2),
+        cumulative(-4),
+        operator("Softmax", axis=-1),
+        gathered(axis=1),
+        gathered(),
+    ],
+)
 def test_graph_is_left_alone_when_no_axis_is_negative(original: ir.Model) -> None:
     left_alone(PASS, original)
