@@ -37,6 +37,7 @@ def judged(
         simulated=simulated,
         versions={},
         fixed_addresses=True,
+        disabled_rules=(),
         peak_rss_bytes=300_400_000,
         wall_s=2.125,
         cpu_s=1.5,

@@ -31,7 +31,7 @@ def test_judge_structure_gives_a_verdict_of_each_gate_and_infers_the_shapes_once
 
 def test_judge_structure_judges_the_fields_of_a_target_before_a_build_would() -> None:
     node = helper.make_node("Conv", ["x", "w"], ["y"], "net", strides=[15])
-    made = model([node], [tensor("x", [1, 1, 60])], [tensor("y", [1, 1, 4])], [constant("w", [[[1.0] * 15]])])
+    made = model([node], [tensor("x", [1, 1, 240])], [tensor("y", [1, 1, 15])], [constant("w", [[[1.0] * 30]])])
     (failed,) = [verdict for verdict in judge_structure(made, "rk3588")[0] if verdict.status is Status.FAILED]
     assert failed.gate == "structure.fields"
     assert "node 'net', has stride 15" in failed.detail
