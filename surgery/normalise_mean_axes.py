@@ -1,0 +1,116 @@
+"""Write a mean over axes that the toolkit mistakes as one that it takes.
+
+Before:  ReduceMean(x [n, c, h, w]) over axes 2 and 3, keepdims 0
+After:   the same with keepdims 1, and a Reshape to [n, c]
+Before:  ReduceMean(x [1, ..]) over every axis, keepdims 1, as an output of the graph
+After:   the same over every axis but the first
+
+The toolkit makes a pool of the first that keeps the axes, so that an output has another shape, and whatever reads it
+dies ("[ONNXRuntimeError] : 2"); of the second it keeps one axis. It is right as written here (73 and 85 dB), on other
+axes and ranks, and on the other reductions (measured, rknn-toolkit2 2.3.2, rk3588).
+
+A shape that is not known, or axes that are no constants, leave the node as it is.
+
+Exact: the same numbers in the same order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import onnx_ir as ir
+
+from surgery.declaration import Declaration, Exact, Pass, Rewritten
+from surgery.interface import inferred, static_shape
+from surgery.matching import Matched, is_one_of
+from surgery.splice import Draft, splice, whole_numbers
+from surgery.weights import weight_of
+
+DECLARATION = Declaration(
+    name="normalise_mean_axes",
+    summary="means over the last two of four axes, or over all, in a form that keeps its shape",
+    exactness=Exact("the same numbers in another shape"),
+    matches=(
+        Matched(
+            "ReduceMean",
+            used=frozenset({"axes", "keepdims", "noop_with_empty_axes"}),
+        ),
+    ),
+)
+
+_RANK, _POOLED = 4, (2, 3)
+"""What the toolkit makes a pool of."""
+
+
+@dataclass(frozen=True)
+class _Mean:
+    """A mean: the axes to write, and the shape to give it behind (none: it has it)."""
+
+    node: ir.Node
+    axes: tuple[int, ...]
+    shape: tuple[int, ...] | None
+
+
+def normalise_mean_axes() -> Pass:
+    """The pass; its hits are the nodes."""
+    return Pass(DECLARATION, _rewrite)
+
+
+def _rewrite(model: ir.Model) -> Rewritten:
+    if not any(is_one_of(node, DECLARATION.matches) for node in model.graph):
+        return Rewritten(model, 0)
+    copy = model.clone()
+    known = inferred(copy)
+    means = [found for node in copy.graph if is_one_of(node, DECLARATION.matches) if (found := _look(node, known))]
+    if not means:
+        return Rewritten(model, 0)
+    for mean in means:
+        draft = Draft()
+        made = _mean(draft, mean, copy.opset_imports.get("", _AXES_ATTRIBUTE_UP_TO))
+        shaped = made if mean.shape is None else draft.add("Reshape", made, whole_numbers(mean.shape))
+        splice(mean.node, draft.nodes, [shaped], DECLARATION.name)
+    return Rewritten(copy, hits=len(means))
+
+
+def _mean(draft: Draft, mean: _Mean, opset: int) -> ir.Value:
+    x = mean.node.inputs[0]
+    if opset <= _AXES_ATTRIBUTE_UP_TO:
+        return draft.add("ReduceMean", x, axes=mean.axes, keepdims=1)
+    return draft.add("ReduceMean", x, whole_numbers(mean.axes), keepdims=1)
+
+
+_AXES_ATTRIBUTE_UP_TO = 17
+"""Highest opset in which ReduceMean has its axes as an attribute (ONNX changelog)."""
+
+
+def _keeps(node: ir.Node) -> bool:
+    return "keepdims" not in node.attributes or bool(node.attributes["keepdims"].as_int())
+
+
+def _look(node: ir.Node, known: Mapping[str, ir.Value]) -> _Mean | None:
+    """The plan for one node; None where it stays as it is."""
+    x = node.inputs[0] if node.inputs else None
+    shape = None if x is None else static_shape(known.get(x.name or "", x))
+    axes = None if shape is None else _axes(node, len(shape))
+    if shape is None or axes is None or 0 in shape:
+        return None
+    if not _keeps(node):
+        return _Mean(node, axes, shape[:2]) if (len(shape), axes) == (_RANK, _POOLED) else None
+    whole = len(axes) == len(shape) > 1 and shape[0] == 1
+    return _Mean(node, axes[1:], None) if whole and node.outputs[0].is_graph_output() else None
+
+
+def _axes(node: ir.Node, rank: int) -> tuple[int, ...] | None:
+    """The axes from the front, sorted; every one where none is stated. None where they are computed, or none at all."""
+    given = node.inputs[1] if len(node.inputs) > 1 else None
+    weight = weight_of(given)
+    if given is not None and weight is None:
+        return None
+    stated = (
+        node.attributes["axes"].as_ints() if "axes" in node.attributes else () if weight is None else weight.tolist()
+    )
+    noop = "noop_with_empty_axes" in node.attributes and node.attributes["noop_with_empty_axes"].as_int()
+    if not stated:
+        return None if noop else tuple(range(rank))
+    return tuple(sorted(axis % rank for axis in stated)) if rank else None
