@@ -6,8 +6,8 @@ Nothing is unpickled, and no more is unpacked than the headers claim, which are 
 from __future__ import annotations
 
 import math
+import stat
 import zipfile
-import zlib
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contracts.errors import UserInput
-from rknn_tts.carried import FEEDS_LIMIT_BYTES
+from contracts.files import sha256_of
+from rknn_tts.carried import DAMAGES, FEEDS_LIMIT_BYTES
 
-_DAMAGES = (
-    ValueError, OSError, EOFError, KeyError, MemoryError, RuntimeError, zlib.error, zipfile.BadZipFile,
-)  # fmt: skip
-"""What zipfile and numpy raise on what they cannot read (RuntimeError: a password, an unknown compression)."""
+FILE_LIMIT_BYTES = 2 * FEEDS_LIMIT_BYTES
+"""A larger file is not looked at: arrays of that size in all, and as much again for whatever lies between them."""
 
 _npy: Any = np.lib.format  # has no types
 _HEADERS = {(1, 0): _npy.read_array_header_1_0, (2, 0): _npy.read_array_header_2_0}
@@ -36,22 +35,38 @@ def read_archive(path: Path, what: str) -> dict[str, NDArray[Any]]:
     Raises:
         UserInput: no .npz, or damaged, too large, or with Python objects inside.
     """
-    if not _is_file(path):
-        raise UserInput(f"{what}: there is no such file.")
+    _check_file(path, what)
     try:
         with zipfile.ZipFile(path) as archive:
             return _read_members(what, archive)
-    except _DAMAGES as error:
+    except DAMAGES as error:
         text = (str(error).strip().splitlines() or [""])[0].rstrip(".")[:200]
         reason = "it is no .npz file" if not _is_archive(path) else f"it is damaged ({text or type(error).__name__})"
         raise UserInput(f"{what}: {reason}; {_WRITE_IT}.") from error
 
 
-def _is_file(path: Path) -> bool:
+def archive_digest(path: Path, what: str) -> str:
+    """The digest of the .npz file `path`; sentences begin with `what`.
+
+    Raises:
+        UserInput: there is no such file, or it is larger than any .npz of inputs.
+    """
+    _check_file(path, what)
+    return sha256_of(path)
+
+
+def _check_file(path: Path, what: str) -> None:
     try:
-        return path.is_file()
-    except OSError:  # a folder that may not be searched, or a name that is too long
-        return False
+        status = path.stat()
+    except (OSError, ValueError):  # a folder that may not be searched, or a name that no file has
+        raise UserInput(f"{what}: there is no such file.") from None
+    if not stat.S_ISREG(status.st_mode):  # reading a pipe or a device need not end
+        raise UserInput(f"{what}: is no regular file; {_WRITE_IT}.")
+    if status.st_size > FILE_LIMIT_BYTES:
+        raise UserInput(
+            f"{what}: has {status.st_size / 1e9:.1f} GB, and {FILE_LIMIT_BYTES / 1e9:.1f} GB is the limit; give fewer "
+            "windows."
+        )
 
 
 def _is_archive(path: Path) -> bool:

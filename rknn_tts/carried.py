@@ -35,7 +35,7 @@ FEEDS_LIMIT_BYTES = 1 << 30
 
 Feed = Mapping[str, NDArray[Any]]
 
-_DAMAGES = (
+DAMAGES = (
     ValueError,
     TypeError,
     OSError,
@@ -121,7 +121,7 @@ def carried_feeds(model: ir.Model, where: str) -> tuple[dict[str, NDArray[Any]],
         if unzip.unconsumed_tail:
             raise ValueError(f"more than {FEEDS_LIMIT_BYTES} bytes")
         return feeds_from_npz(data)
-    except _DAMAGES as error:
+    except DAMAGES as error:
         raise UserInput(f"{where}: carries damaged feeds ({error}); export it again.") from error
 
 
@@ -142,7 +142,7 @@ def feeds_from_npz(data: bytes) -> tuple[dict[str, NDArray[Any]], ...]:
     """The feeds that `feeds_to_npz` wrote.
 
     Raises:
-        ValueError, OSError, KeyError, ... (`_DAMAGES`): `data` is something else.
+        ValueError, OSError, KeyError, ... (`DAMAGES`): `data` is something else.
     """
     found: dict[int, dict[str, NDArray[Any]]] = {}
     with zipfile.ZipFile(io.BytesIO(data)) as archive:  # each array may be compressed once more

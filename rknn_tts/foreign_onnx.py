@@ -25,6 +25,7 @@ from converters.onnx_file import external_files, read_onnx
 from converters.stages import Session
 from gates.graphs import with_shapes
 from gates.snr import compare_outputs, verdict_of, worst
+from rknn_tts.array_archive import archive_digest
 from rknn_tts.carried import Feed, feeds_to_npz
 from rknn_tts.export_step import Proof
 from rknn_tts.feeds import stand_in_feed
@@ -146,7 +147,7 @@ def open_foreign(path: Path, request: Request, steps: Steps, say: Say) -> OnnxSo
         "name": path.name,
         "shape": " ".join(sorted(request.shape)),
         "no_pass": " ".join(sorted(set(request.no_pass))),
-        "inputs": sha256_of(Path(request.inputs)) if request.inputs and Path(request.inputs).is_file() else "",
+        "inputs": _inputs_digest(request),
     }
     folder = steps.folder("preflight", parts, functools.partial(_preflight, foreign))
     info = from_json(_Info, json.loads((folder / _INFO_FILE).read_text(encoding="utf-8")), "preflight")
@@ -167,6 +168,10 @@ def open_foreign(path: Path, request: Request, steps: Steps, say: Say) -> OnnxSo
         inputs=(path, *external_files(path)),
         refused=info.refused,
     )
+
+
+def _inputs_digest(request: Request) -> str:
+    return archive_digest(Path(request.inputs), f"--inputs {request.inputs:.300}") if request.inputs else ""
 
 
 def digests_of(path: Path) -> dict[str, str]:

@@ -22,6 +22,7 @@ from contracts.errors import UserInput
 from rknn_tts import array_archive
 from rknn_tts.feeds import read_inputs
 from tests.gates.small_graphs import model, tensor
+from tests.rknn_tts.test_carried_hostile import HEADERS, archive, npy
 from tests.surgery.interfaces import node
 
 INPUTS = [
@@ -199,8 +200,10 @@ def _twice(path: Path) -> None:
 
 HOSTILE: dict[str, tuple[Callable[[Path], None], str]] = {
     "no file": (lambda path: None, "there is no such file"),
-    "folder": (Path.mkdir, "there is no such file"),
-    "pipe": (os.mkfifo, "there is no such file"),
+    "folder": (Path.mkdir, "is no regular file"),
+    "pipe": (os.mkfifo, "is no regular file"),
+    "device": (lambda path: path.symlink_to("/dev/zero"), "is no regular file"),
+    "link to itself": (lambda path: path.symlink_to(path), "there is no such file"),
     "empty file": (Path.touch, "it is no .npz file"),
     "text": (lambda path: path.write_text("tokens"), "it is no .npz file"),  # type: ignore[dict-item] # returns a size
     "one .npy": (_one_npy, "it is no .npz file"),
@@ -265,6 +268,23 @@ def test_read_inputs_reads_or_refuses_when_bytes_are_changed(data: bytes, cut: t
         with contextlib.suppress(UserInput):
             (feed,) = read_inputs(path, specs())
             assert [array.shape for array in feed.values()] == [(1, 4), MASK.shape, ()]
+
+
+def test_file_without_end_is_neither_read_nor_digested(tmp_path: Path) -> None:
+    path = tmp_path / "in.npz"
+    with path.open("wb") as file:
+        file.truncate(100 << 30)  # a hole: it takes no room on the disk
+    for read in (array_archive.read_archive, array_archive.archive_digest):
+        with pytest.raises(UserInput, match=r"^--inputs in: has 107\.4 GB, and 2\.1 GB is the limit"):
+            read(path, "--inputs in")
+
+
+@pytest.mark.parametrize("header", HEADERS.values(), ids=HEADERS)
+def test_read_inputs_refuses_whatever_a_header_says_that_is_no_array_of_numbers(tmp_path: Path, header: str) -> None:
+    path = tmp_path / "in.npz"
+    path.write_bytes(archive(npy(header), "tokens.npy"))
+    with pytest.raises(UserInput, match=rf"^--inputs {path}: "):
+        read_inputs(path, specs())
 
 
 def test_read_inputs_gives_one_empty_window_when_the_graph_has_no_inputs(tmp_path: Path) -> None:
