@@ -23,6 +23,7 @@ from surgery.normalise_float32 import normalise_float32
 from surgery.normalise_header import normalise_header
 from surgery.normalise_integer_inputs import normalise_integer_inputs
 from surgery.normalise_layer_norm import normalise_layer_norm
+from surgery.normalise_mean_axes import normalise_mean_axes
 from surgery.normalise_negative_axes import normalise_negative_axes
 from surgery.normalise_opset import normalise_opset
 from surgery.normalise_passed_outputs import normalise_passed_outputs
@@ -34,6 +35,7 @@ from surgery.rewrite_long_transposed_conv import rewrite_long_transposed_conv
 from surgery.rewrite_mask_constants import rewrite_mask_constants
 from surgery.rewrite_noise_as_inputs import rewrite_noise_as_inputs
 from surgery.rewrite_recurrent_outputs import rewrite_recurrent_outputs
+from surgery.rewrite_reverse_sequence import rewrite_reverse_sequence
 from surgery.rewrite_safe_softmax import rewrite_safe_softmax
 from surgery.rewrite_strided_average_pool import rewrite_strided_average_pool
 from surgery.rewrite_strided_conv import rewrite_strided_conv
@@ -63,6 +65,7 @@ def preflight() -> tuple[Pass, ...]:
         normalise_empty_slots(),
         normalise_defaults(),
         normalise_negative_axes(),
+        normalise_mean_axes(),
         normalise_auto_pad(),
         decompose_missing_kernels(),
         decompose_int32_casts(),
@@ -70,12 +73,13 @@ def preflight() -> tuple[Pass, ...]:
         decompose_layer_norm_statistics(),
         normalise_layer_norm(),
         rewrite_recurrent_outputs(),
+        rewrite_reverse_sequence(),
         rewrite_safe_softmax(),
         rewrite_mask_constants(),
-        rewrite_strided_conv(),
         rewrite_strided_average_pool(),
-        rewrite_long_pool(),
+        rewrite_strided_conv(),
         rewrite_long_transposed_conv(),
         rewrite_wide_dilation(),
+        rewrite_long_pool(),
         normalise_header(),
     )

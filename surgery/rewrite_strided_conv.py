@@ -47,7 +47,7 @@ DECLARATION = Declaration(
     name="rewrite_strided_conv",
     summary="space to depth before a convolution whose stride the hardware's field cannot hold",
     exactness=Exact("the same products in the same sum, besides products with zero"),
-    after=frozenset({"normalise_static_inputs", "fold_constants"}),
+    after=frozenset({"normalise_static_inputs", "fold_constants", "rewrite_strided_average_pool"}),
     matches=(CONV,),
     preconditions=(*conv_axes.PRECONDITIONS, CONSTANT_WEIGHTS),
 )
