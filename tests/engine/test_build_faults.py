@@ -271,12 +271,23 @@ build_engine(request, progress=lambda stage: print(stage, flush=True))
 """
 
 
+CRASH_IN_A_RULE = """
+if not json.loads((folder / "request.json").read_text())["disable_rules"]:
+    print("W You can add disable_rules=['rule_a'] in rknn.config() to temporarily disable the error rule!")
+    print("E build: Traceback (most recent call last):", flush=True)
+    report(step="build", error="IndexError: x")
+    sys.exit(3)
+"""
+
+
+@pytest.mark.parametrize("first", ["", CRASH_IN_A_RULE], ids=["first attempt", "second attempt"])
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], ids=lambda n: n.name)
 def test_build_leaves_nothing_when_we_are_interrupted(
-    number: signal.Signals, request_for: Callable[[str], BuildRequest], mark: str, scratch: Path
+    number: signal.Signals, first: str, request_for: Callable[[str], BuildRequest], mark: str, scratch: Path
 ) -> None:
     """The converter ignores SIGINT and SIGTERM, and has a child; all of it and the working directory must go."""
     request = request_for(
+        f"{first}\n"
         "signal.signal(signal.SIGINT, signal.SIG_IGN); signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
         "if not os.fork(): time.sleep(9999)\n"
         'print("I rknn building ...", flush=True)\ntime.sleep(9999)'
