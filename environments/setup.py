@@ -54,8 +54,8 @@ def _bring_up(root: Path, wanted: Wanted, descriptor: int) -> None:
         return
     if state.kind == "foreign":
         raise Trouble(
-            f"{wanted.folder} exists and was not made by rknn-tts, so it is left as it is: move it away (or remove "
-            "it) and run this again"
+            f"{wanted.folder} exists and {state.reason}, so it is left as it is: move it away (or remove it) and run "
+            "this again"
         )
     started = time.monotonic()
     folder = wanted.folder.name

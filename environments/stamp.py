@@ -70,11 +70,13 @@ def judge(wanted: Wanted) -> State:
     if not folder.is_dir() or not any(folder.iterdir()):
         return State("absent")
     if not (folder / STAMP).exists() and not (folder / UNFINISHED).exists():
-        return State("foreign", "it was not made by rknn-tts")
+        return State("foreign", "was not made by rknn-tts")
     stamp = read_stamp(folder)
     if stamp is None or (folder / UNFINISHED).exists():
         return State("unfinished", "its set-up did not finish")
     if stamp.folder != str(folder):
+        if Path(stamp.folder).is_dir() and folder.samefile(stamp.folder):
+            return State("foreign", f"is a link to {stamp.folder}, the environment of another checkout")
         return State("stale", f"it was made at {stamp.folder}")
     if not os.access(str(wanted.python), os.X_OK):
         return State("stale", f"its Python, {stamp.python}, is gone")

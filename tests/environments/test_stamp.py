@@ -69,6 +69,17 @@ def test_judge_says_unfinished_when_set_up_was_interrupted(machine: Machine, bro
     assert kind(machine) == "unfinished"
 
 
+def test_judge_says_foreign_when_it_is_a_link_to_anothers_environment(machine: Machine) -> None:
+    finished(machine)
+    other = machine.root / "other"
+    other.mkdir()
+    (machine.root / "requirements").rename(other / "requirements")
+    (other / ".venv").symlink_to(machine.root / ".venv")
+    state = judge(parse_name(other, "toolchain"))
+    assert state.kind == "foreign"
+    assert state.reason == f"is a link to {machine.root / '.venv'}, the environment of another checkout"
+
+
 def test_judge_says_foreign_when_somebody_else_made_it(machine: Machine) -> None:
     (machine.root / ".venv").mkdir()
     (machine.root / ".venv" / "pyvenv.cfg").write_text("home = /usr/bin\n")
