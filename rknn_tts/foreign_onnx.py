@@ -31,13 +31,13 @@ from rknn_tts.export_step import Proof
 from rknn_tts.feeds import stand_in_feed
 from rknn_tts.graph_at_hand import OnnxSource
 from rknn_tts.inputs_file import read_inputs
-from rknn_tts.parity import followed_feeds, judge_passes, least_db, seeded, uniquely_named
+from rknn_tts.parity import followed_feeds, judge_passes, least_db
 from rknn_tts.progress import Say
 from rknn_tts.request import Request
 from rknn_tts.rewriting import refusals, rewrite, without_skipped
+from rknn_tts.runnable import make_runnable
 from rknn_tts.shapes import agreed, parse_shapes, resolve_shapes
 from rknn_tts.steps import Steps
-from surgery.branch_outputs import own_branch_outputs
 from surgery.declaration import Pass, Rewritten
 from surgery.normalise_initializers import normalise_initializers
 from surgery.normalise_static_inputs import normalise_static_inputs
@@ -88,10 +88,10 @@ class ForeignOnnx:
         _check_size(self.path, model)
         self.say.step(f"reading {self.path.name}")
         model = ir.external_data.load_to_model(model)
-        own_branch_outputs(model)
         if digests_of(self.path) != self.digests:
             raise UserInput(f"{self.path}: was changed while it was read; run the command again.")
-        return seeded(uniquely_named(model))
+        make_runnable(model)
+        return model
 
     @cached_property
     def given(self) -> tuple[Feed, ...]:

@@ -7,10 +7,8 @@ after, so that both compute with one draw.
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import count
 from typing import Any
 
 import numpy as np
@@ -25,11 +23,6 @@ from rknn_tts.carried import Feed
 from surgery.declaration import EXACT_PARITY_DB, Bounded, Exact, Interface, Pass, Rewritten
 
 Outputs = Mapping[str, NDArray[Any]]
-
-DRAWING = frozenset(
-    {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"}
-)
-"""Operators with an attribute `seed` (ONNX operator specification)."""
 
 
 @dataclass(frozen=True)
@@ -49,33 +42,6 @@ class Parity:
     session: Session
     first: tuple[Outputs, ...]
     last: tuple[Outputs, ...]
-
-
-def uniquely_named(model: ir.Model) -> ir.Model:
-    """`model` with another name for each node whose name an earlier one has: onnxruntime loads no two of one name."""
-    counts = Counter(node.name for node in model.graph.all_nodes() if node.name)
-    if not counts or max(counts.values()) == 1:
-        return model
-    model = model.clone()
-    taken, seen = set(counts), set()
-    for node in model.graph.all_nodes():
-        if node.name and node.name in seen:
-            node.name = next(name for number in count(2) if (name := f"{node.name}_{number}") not in taken)
-            taken.add(node.name)
-        seen.add(node.name)
-    return model
-
-
-def seeded(model: ir.Model) -> ir.Model:
-    """`model` with a seed for each node that draws without one, so that the graphs made of it draw the same."""
-    unseeded = [node for node in model.graph.all_nodes() if node.op_type in DRAWING and "seed" not in node.attributes]
-    if not unseeded:
-        return model
-    model = model.clone()
-    nodes = [node for node in model.graph.all_nodes() if node.op_type in DRAWING and "seed" not in node.attributes]
-    for number, node in enumerate(nodes, start=1):
-        node.attributes["seed"] = ir.AttrFloat32("seed", float(number))
-    return model
 
 
 def followed_feeds(

@@ -11,12 +11,13 @@ from onnx import helper
 
 from contracts.contract import Noise
 from contracts.verdicts import Verdict
-from rknn_tts.parity import followed_feeds, judge_passes, least_db, seeded, uniquely_named
+from rknn_tts.parity import followed_feeds, judge_passes, least_db
 from rknn_tts.rewriting import rewrite
+from rknn_tts.runnable import make_runnable
 from surgery.declaration import AddedInput, Bounded, Declaration, Exact, Interface, Pass, Recast, Refused, Rewritten
 from tests.gates.small_graphs import model as small_model
 from tests.gates.small_graphs import row, scale_proto, tensor
-from tests.onnx_runs import Array, open_session, run
+from tests.onnx_runs import Array, open_session
 
 FEEDS = ({"x": row(1, -2, 3, 4)},)
 
@@ -144,7 +145,8 @@ def drawing(*operators: str) -> Pass:
 
 
 def test_noise_that_the_graph_before_drew_is_fed_to_the_graph_after() -> None:
-    original = seeded(noisy("RandomNormalLike", "RandomUniformLike"))
+    original = noisy("RandomNormalLike", "RandomUniformLike")
+    make_runnable(original)
     passes = [drawing("RandomNormalLike", "RandomUniformLike")]
     feeds = ({"x": row(1, 2, 3, 4)}, {"x": row(5, 6, 7, 8)})
     done = rewrite(original, passes)
@@ -155,37 +157,6 @@ def test_noise_that_the_graph_before_drew_is_fed_to_the_graph_after() -> None:
     assert not np.array_equal(first["n0"], second["n0"])  # drawn anew for each window
     assert not np.array_equal(first["n0"], first["n1"])
     np.testing.assert_array_equal(first["x"] + first["n0"] + first["n1"], parity.first[0]["s1"])
-
-
-def test_seeded_graphs_draw_the_same_whatever_else_is_in_them() -> None:
-    original = seeded(noisy("RandomNormalLike", "RandomNormalLike"))
-    other = original.clone()
-    other.graph.insert_before(other.graph[0], ir.node("Neg", [other.graph.inputs[0]], name="dead"))
-    feed = {"x": row(1, 2, 3, 4)}
-    np.testing.assert_array_equal(run(original, feed)["s1"], run(other, feed)["s1"])
-
-
-def test_uniquely_named_renames_later_nodes_of_a_name_and_no_other() -> None:
-    names = ["a", "b", "a", "", "a_2", "", "a"]
-    nodes = [helper.make_node("Neg", [f"t{i}"], [f"t{i + 1}"], name) for i, name in enumerate(names)]
-    given = small_model(nodes, [tensor("t0", [1, 4])], [tensor("t7", [1, 4])])
-    got = uniquely_named(given)
-    named = [node.name for node in got.graph if node.name]
-    assert named == ["a", "b", "a_3", "a_2", "a_4"]
-    assert [node.name or "" for node in given.graph] == names
-    np.testing.assert_array_equal(run(got, {"t0": row(1, 2, 3, 4)})["t7"], -row(1, 2, 3, 4))
-    assert uniquely_named(got) is got
-
-
-def test_seeded_keeps_the_seeds_there_are_and_touches_no_other_graph() -> None:
-    given = noisy("RandomNormalLike")
-    given.graph[0].attributes["seed"] = ir.AttrFloat32("seed", 7.0)
-    assert seeded(given) is given
-    plain = model()
-    assert seeded(plain) is plain
-    unseeded = noisy("RandomNormalLike")
-    assert "seed" in seeded(unseeded).graph[0].attributes
-    assert "seed" not in unseeded.graph[0].attributes
 
 
 @pytest.mark.parametrize(
