@@ -8,8 +8,9 @@
     Total Internal Memory Size: 12212.5KB
     Total Weight Memory Size: 17129.8KB
 
-A full name may hold blanks and colons, or be missing (measured, 2.3.2). Shapes that do not fit
-are printed as `...`. For rk3576 a column SparseRatio, empty or a percentage, stands before RW (measured, 2.3.2).
+Totals have six digits: from a million KB on they read `1.125e+06KB` (measured, 2.3.2). A full name may hold blanks and
+colons, or be missing (measured, 2.3.2). Shapes that do not fit are printed as `...`. For rk3576 a column SparseRatio,
+empty or a percentage, stands before RW (measured, 2.3.2).
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 _KB_PER_UNIT = {"B": 1 / 1024, "KB": 1.0, "MB": 1024.0, "GB": 1024.0 * 1024.0}
-_SIZE = r"(?P<size>\d+(?:\.\d+)?) ?(?P<unit>[KMG]?B)?"
+_SIZE = r"(?P<size>\d+(?:\.\d+)?(?:e[+-]\d+)?) ?(?P<unit>[KMG]?B)?"
 
 _TITLE = "Network Layer Information Table"
 _HEADER = re.compile(r"ID +OpType +DataType +Target\b")

@@ -88,6 +88,12 @@ def test_parse_layer_table_reads_on_when_other_lines_come_between() -> None:
     assert some(RK3588.replace("\n", "\nE RKNN: [1:0:0.0] Unkown op target: 0\n")) == some(RK3588)
 
 
+@pytest.mark.parametrize(("printed", "kb"), [("1.125e+06KB", 1_125_000.0), ("2e+06KB", 2_000_000.0), ("1e-05KB", 1e-5)])
+def test_parse_layer_table_reads_a_total_when_the_compiler_prints_a_power_of_ten(printed: str, kb: float) -> None:
+    table = some(RK3588.replace("17129.8KB", printed).replace("12212.5KB", printed))
+    assert (table.internal_kb, table.weight_kb) == (kb, kb)
+
+
 def test_parse_layer_table_keeps_a_row_it_cannot_read() -> None:
     row = "2    Slice              FLOAT16  CPU    (1,192,1,109)"
     table = some(RK3588.replace("2    Slice ", f"{row}\nD RKNN: [15:53:07.791] 2    Slice "))
