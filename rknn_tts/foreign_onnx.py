@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import onnx_ir as ir
 
-from contracts.contract import Contract, Source, TensorSpec
+from contracts.contract import Contract, Noise, Source, TensorSpec
 from contracts.errors import GateFailure, Refusal, RknnTtsError, UserInput
 from contracts.files import sha256_of, sha256_of_bytes
 from contracts.serial import from_json, to_json
@@ -248,13 +248,18 @@ def _notes(foreign: ForeignOnnx, contract: Contract) -> tuple[str, ...]:
     if dropped:
         notes.append(f"No output depends on {', '.join(dropped)}: dropped from the engine's inputs.")
     notes += [
-        f"The input {noise.input} is noise that the file drew itself: feed it anew for every run, {noise.distribution} "
-        f"{noise.a:g}, {noise.b:g}."
+        f"The input {noise.input} is noise that the file drew itself: draw it anew for every run, {_distribution(noise)}."
         for noise in contract.noise
     ]
     if foreign.request.inputs is None:
         notes.append("Judged on seeded stand-ins for the inputs; --inputs FILE.npz judges on real ones.")
     return tuple(notes)
+
+
+def _distribution(noise: Noise) -> str:
+    if noise.distribution == "uniform":
+        return f"uniform between {noise.a:g} and {noise.b:g}"
+    return f"normal with mean {noise.a:g} and standard deviation {noise.b:g}"
 
 
 def _inputs(model: ir.Model) -> list[ir.Value]:

@@ -28,14 +28,20 @@ DECLARATION = Declaration(
 
 
 def normalise_static_inputs(shapes: Mapping[str, tuple[int, ...]]) -> Pass:
-    """The pass that pins the inputs named in `shapes`; every input of the graph must be named. Hits are inputs."""
+    """The pass that pins the inputs named in `shapes`; every input of the graph must be named.
+
+    Hits are the inputs that had another shape.
+    """
 
     def rewrite(model: ir.Model) -> Rewritten:
-        model = model.clone()
         names = [value.name for value in model.graph.inputs]
         if set(names) != set(shapes):
             got = f"the graph has the inputs {names}"
             return Rewritten(model, 0, (Refused("the graph", EVERY_INPUT, f"shapes for {sorted(shapes)}", got),))
+        changed = [value for value in model.graph.inputs if value.shape != shapes[str(value.name)]]
+        if not changed:
+            return Rewritten(model, 0)
+        model = model.clone()
         outputs = set(model.graph.outputs)
         for node in model.graph:
             for value in node.outputs:
@@ -43,7 +49,7 @@ def normalise_static_inputs(shapes: Mapping[str, tuple[int, ...]]) -> Pass:
         for value in model.graph.inputs:
             assert value.name is not None
             value.shape = ir.Shape(shapes[value.name])
-        return Rewritten(model, hits=len(names))
+        return Rewritten(model, hits=len(changed))
 
     return Pass(DECLARATION, rewrite)
 
