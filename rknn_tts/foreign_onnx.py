@@ -248,7 +248,8 @@ def _notes(foreign: ForeignOnnx, contract: Contract) -> tuple[str, ...]:
     if dropped:
         notes.append(f"No output depends on {', '.join(dropped)}: dropped from the engine's inputs.")
     notes += [
-        f"The input {noise.input} is noise that the file drew itself: draw it anew for every run, {_distribution(noise)}."
+        f"The input {noise.input} is noise that the file drew itself: draw it anew for every run, "
+        f"{_distribution(noise)}."
         for noise in contract.noise
     ]
     if foreign.request.inputs is None:
