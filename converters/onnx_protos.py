@@ -85,6 +85,8 @@ def _value_fault(model: ModelProto) -> str | None:
     for kind, values in (("input", graph.input), ("output", graph.output)):
         if (name := _twice(value.name for value in values)) is not None:
             return f"it has two {kind}s named {shown(name)}"
+    if not graph.output:
+        return "it has no outputs"
     for value in graph.input:
         if value.type.WhichOneof("value") is None:
             return f"the input {shown(value.name)} has no type"

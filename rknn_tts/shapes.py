@@ -18,7 +18,7 @@ Shape = tuple[int, ...]
 LARGEST_SIZE = 2**31 - 1
 """Of one axis: the toolkit counts in 32 bits (its layer table and memory totals)."""
 
-_SHAPE = re.compile(r"(?P<name>.+):(?P<sizes>\d+(?:,\d+)*)")
+_SHAPE = re.compile(r"(?P<name>.+):(?P<sizes>\d+(?:,\d+)*)", re.DOTALL)
 
 
 def parse_shapes(texts: Sequence[str]) -> dict[str, Shape]:

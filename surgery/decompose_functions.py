@@ -20,7 +20,7 @@ from onnx_ir.passes import common
 
 from surgery.declaration import Declaration, Exact, Pass, Refused, Rewritten
 from surgery.matching import ONNX_DOMAINS
-from surgery.scopes import graphs_of
+from surgery.scopes import graphs_of, name_nodes
 
 MOST_NODES = 100_000
 """Most nodes after the calls are replaced; the largest speech model seen here, Kokoro, has some 3 000."""
@@ -58,6 +58,7 @@ def decompose_functions() -> Pass:
         hits = len(calls) + len(inlined.functions)
         common.InlinePass()(inlined)
         inlined.functions.clear()  # those that nothing called
+        name_nodes(inlined.graph)
         common.NameFixPass()(inlined)  # of values in nested graphs, which the inliner does not look into first
         return Rewritten(inlined, hits)
 

@@ -16,6 +16,7 @@ from onnx_ir.passes import common
 
 from contracts.onnx_versions import HIGHEST_IR_VERSION
 from surgery.declaration import Declaration, Exact, Pass, Rewritten
+from surgery.scopes import name_nodes
 
 PRODUCER = "rknn-tts"
 
@@ -40,7 +41,8 @@ def normalise_header() -> Pass:
             if weight is not None and (weight.doc_string or weight.metadata_props):
                 value.const_value = ir.tensor(weight.numpy(), dtype=weight.dtype, name=weight.name)
         common.RemoveUnusedOpsetsPass()(model)
-        common.NameFixPass()(model)
+        name_nodes(model.graph)
+        common.NameFixPass()(model)  # of values
         model.ir_version = min(model.ir_version, HIGHEST_IR_VERSION)
         model.producer_name, model.producer_version = PRODUCER, None
         model.doc_string = model.domain = None

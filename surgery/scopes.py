@@ -43,6 +43,15 @@ def fresh_node_name(name: str, names: Names) -> str:
     return fresh_value_name(node_key(name), names).removeprefix(node_key(""))
 
 
+def name_nodes(graph: ir.Graph) -> None:
+    """Name every node that has no name, nested ones included, after what it makes: sentences call it so."""
+    names = names_of(graph)
+    for node in graph.all_nodes():
+        if not node.name:
+            made = next((value.name for value in node.outputs if value.name), node.op_type)
+            node.name = fresh_node_name(made, names)
+
+
 def nested_graphs(graph: ir.Graph) -> Iterator[ir.Graph]:
     """The graphs nested in `graph`, at every depth."""
     for node in graph.all_nodes():

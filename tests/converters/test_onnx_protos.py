@@ -75,6 +75,7 @@ FAULTS = {
     "a negative opset": (lambda m: setattr(m.opset_import[0], "version", -3), "states the opset -3"),
     "an input twice": (lambda m: m.graph.input.append(tensor("x", [1, 4])), "two inputs named x"),
     "an output twice": (lambda m: m.graph.output.append(tensor("y", [1, 4])), "two outputs named y"),
+    "no output": (lambda m: m.graph.ClearField("output"), "it has no outputs"),
     "an input without a type": (lambda m: m.graph.input[0].ClearField("type"), "the input x has no type"),
     "an input of an unknown type": (
         lambda m: setattr(m.graph.input[0].type.tensor_type, "elem_type", 99),

@@ -24,6 +24,7 @@ TOKENS = value("tokens", ["N", "T"])
         (["x:7"], {"x": (7,)}),
         (["serving_default:0:1,4", "y:2"], {"serving_default:0": (1, 4), "y": (2,)}),
         (["x:1,4", "x:1,4"], {"x": (1, 4)}),
+        (["a\nb:1,4"], {"a\nb": (1, 4)}),
     ],
 )
 def test_parse_shapes_reads_names_and_sizes(texts: list[str], wanted: dict[str, tuple[int, ...]]) -> None:

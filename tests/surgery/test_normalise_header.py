@@ -60,6 +60,18 @@ def test_normalise_header_lowers_the_ir_version_to_what_the_converter_reads(give
     assert original.ir_version == given
 
 
+def test_normalise_header_names_nodes_after_what_they_make_when_they_have_no_name() -> None:
+    original = documented()
+    branches = [attribute.g for attribute in original.graph.node[1].attribute]
+    original.graph.node[0].name = "y"  # the name that another node would have
+    for node in (*original.graph.node[1:], *(node for branch in branches for node in branch.node)):
+        node.ClearField("name")
+    done = normalise_header().rewrite(ir.from_proto(original))
+    names = [node.name for node in done.model.graph.all_nodes()]
+    assert sorted(str(name) for name in names) == ["else_y", "k", "then_y", "y", "y_2"]
+    check(done.model)
+
+
 def test_normalise_header_keeps_the_opset_in_use_and_drops_the_others() -> None:
     original = decoder(Recipe(opset=17))
     original.opset_imports.update({"com.microsoft": 1, "ai.onnx.ml": 3})
