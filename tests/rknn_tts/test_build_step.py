@@ -94,7 +94,7 @@ def test_memory_limit_is_decimal_and_by_default_most_of_what_there_is(
     monkeypatch.setattr(module, "memory_bytes", lambda: 1_000_000)
     wanted: list[Any] = []
 
-    def take(request: Any, progress: object) -> None:
+    def take(request: Any, *told: object) -> None:
         wanted.append(request)
 
     monkeypatch.setattr("engine.build.build_engine", take)
