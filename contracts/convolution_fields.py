@@ -41,11 +41,38 @@ class Axis:
         return (self.length + self.pad_begin + self.pad_end - self.reach) // self.stride + 1
 
 
+def spatial_axes(
+    lengths: Sequence[int],
+    kernel: Sequence[int],
+    strides: Sequence[int],
+    dilations: Sequence[int],
+    pads: Sequence[int],
+) -> tuple[Axis, ...]:
+    """The axes of a node with these attributes as ONNX lists them; an empty list of the last three is the default.
+
+    Raises:
+        ValueError: a list is for another number of axes, or holds what no kernel, stride or dilation can be; the
+            message says which.
+    """
+    rank = len(lengths)
+    strides, dilations, pads = strides or [1] * rank, dilations or [1] * rank, pads or [0] * 2 * rank
+    listed = {"kernel": kernel, "strides": strides, "dilations": dilations}
+    counts = {**{what: len(numbers) for what, numbers in listed.items()}, "pads": len(pads) / 2}
+    if wrong := [what for what, count in counts.items() if count != rank]:
+        raise ValueError(f"{', '.join(wrong)} for another number of axes")
+    if wrong := [what for what, numbers in listed.items() if min(numbers, default=1) < 1]:
+        raise ValueError(f"{', '.join(wrong)} below 1")
+    sizes = zip(lengths, kernel, strides, dilations, pads[:rank], pads[rank:], strict=True)
+    return tuple(Axis(*of_axis) for of_axis in sizes)
+
+
 def stride_holds(stride: int) -> bool:
     """Whether the compiler brings `stride` into the field: it takes factors of 2 out, the rest must fit.
 
-    So 2 to 8, 10, 12, 14, 16, 20, 24, ... do, and 9, 11, 13, 15, 17, 18, 30, 60 do not.
+    So 2 to 8, 10, 12, 14, 16, 20, 24, ... do, and 9, 11, 13, 15, 17, 18, 30, 60 do not; nor does what is no stride.
     """
+    if stride < 1:
+        return False
     while stride % 2 == 0:
         stride //= 2
     return stride <= STRIDE_LIMIT

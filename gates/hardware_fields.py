@@ -25,6 +25,7 @@ from contracts.convolution_fields import (
     gathered_stride_overflow,
     overflowing,
     pooled_overflow,
+    spatial_axes,
     transposed_overflow,
 )
 from contracts.verdicts import Verdict, at_most, passed
@@ -164,20 +165,13 @@ def _axes(node: ir.Node) -> tuple[Axis, ...]:
     sizes = _sizes(node.inputs[0])[2:] if node.inputs else []
     kernel = node.attributes.get_ints("kernel_shape") or (_sizes(node.inputs[1])[2:] if len(node.inputs) > 1 else ())
     auto_pad = node.attributes.get_string("auto_pad") or "NOTSET"
-    rank = len(sizes)
-    strides, dilations, pads = (
-        node.attributes.get_ints(name) or [default] * count
-        for name, default, count in (("strides", 1, rank), ("dilations", 1, rank), ("pads", 0, 2 * rank))
-    )
     if auto_pad not in {"NOTSET", "VALID"} or "output_shape" in node.attributes:
         return ()
-    if auto_pad == "VALID":
-        pads = [0] * 2 * rank
-    if not (rank == len(kernel) == len(strides) == len(dilations) == len(pads) / 2):
+    strides, dilations, pads = (node.attributes.get_ints(name) or () for name in ("strides", "dilations", "pads"))
+    try:
+        return spatial_axes(sizes, kernel, strides, dilations, () if auto_pad == "VALID" else pads)
+    except ValueError:
         return ()
-    of_axes = zip(sizes, kernel, strides, dilations, pads[:rank], pads[rank:], strict=True)
-    axes = tuple(Axis(*of_axis) for of_axis in of_axes)
-    return axes if all(axis.stride > 0 for axis in axes) else ()
 
 
 def _sizes(value: ir.Value | None) -> list[int]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
-from contracts.convolution_fields import Axis
+from contracts.convolution_fields import Axis, spatial_axes
 from surgery.declaration import Refused
 
 STATIC_LENGTH = "static lengths"
@@ -29,15 +29,11 @@ def axes_of(node: ir.Node) -> tuple[Axis, ...] | Refused:
     if not lengths or not kernel:
         what, value = ("weights", node.inputs[1]) if lengths else ("input", node.inputs[0])
         return Refused(label, STATIC_LENGTH, "a fixed shape", f"the {what} '{value.name if value else ''}' has none")
-    rank = len(lengths) - 2
-    strides, dilations = (numbers(node, name, [1] * rank) for name in ("strides", "dilations"))
-    pads = [0] * 2 * rank if auto_pad == "VALID" else numbers(node, "pads", [0] * 2 * rank)
-    stated = {"kernel": len(kernel), "strides": len(strides), "dilations": len(dilations), "pads": len(pads) / 2}
-    wrong = [what for what, count in stated.items() if count != rank]
-    if wrong:
-        return Refused(label, EVERY_AXIS, f"{rank} of each", f"{', '.join(wrong)} for another number of axes")
-    sizes = zip(lengths[2:], kernel, strides, dilations, pads[:rank], pads[rank:], strict=True)
-    return tuple(Axis(*of_axis) for of_axis in sizes)
+    strides, dilations, pads = (numbers(node, name, ()) for name in ("strides", "dilations", "pads"))
+    try:
+        return spatial_axes(lengths[2:], kernel, strides, dilations, [] if auto_pad == "VALID" else pads)
+    except ValueError as error:
+        return Refused(label, EVERY_AXIS, f"{len(lengths) - 2} numbers each, above 0 but for pads", str(error))
 
 
 def kernel_of(node: ir.Node) -> list[int]:

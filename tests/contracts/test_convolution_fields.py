@@ -12,6 +12,7 @@ from contracts.convolution_fields import (
     gathered_stride_overflow,
     overflowing,
     pooled_overflow,
+    spatial_axes,
     stride_holds,
     transposed_overflow,
 )
@@ -51,6 +52,35 @@ NOT_HELD = (
 @pytest.mark.parametrize("stride", [*HELD, *NOT_HELD])
 def test_stride_holds_as_measured(stride: int) -> None:
     assert stride_holds(stride) is (stride in HELD)
+
+
+@pytest.mark.parametrize("stride", [0, -1, -2])
+def test_stride_holds_ends_when_it_is_no_stride(stride: int) -> None:
+    assert not stride_holds(stride)
+
+
+def test_spatial_axes_reads_the_lists_as_onnx_has_them() -> None:
+    axes = spatial_axes([10, 20], [3, 5], [2, 4], [1, 7], [1, 2, 3, 4])
+    assert axes == (Axis(10, 3, 2, 1, 1, 3), Axis(20, 5, 4, 7, 2, 4))
+
+
+def test_spatial_axes_takes_the_defaults_when_lists_are_empty() -> None:
+    assert spatial_axes([10], [3], [], [], []) == (Axis(10, 3, stride=1, dilation=1, pad_begin=0, pad_end=0),)
+
+
+@pytest.mark.parametrize(
+    ("lists", "says"),
+    [
+        (([10], [3, 3], [], [], []), "kernel for another number of axes"),
+        (([10], [3], [1, 1], [1, 1], []), "strides, dilations for another number of axes"),
+        (([10], [3], [], [], [1]), "pads for another number of axes"),
+        (([10], [3], [0], [], []), "strides below 1"),
+        (([10], [0], [], [-1], []), "kernel, dilations below 1"),
+    ],
+)
+def test_spatial_axes_says_which_list_is_wrong(lists: tuple[list[int], ...], says: str) -> None:
+    with pytest.raises(ValueError, match=f"^{says}$"):
+        spatial_axes(*lists)
 
 
 @pytest.mark.parametrize(

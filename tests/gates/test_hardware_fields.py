@@ -37,6 +37,7 @@ CLEAN = [
     (one("Conv", [1, 4, 240001], [3]), "rk3588"),
     (one("Conv", [1, 4, "t"], [3], strides=[9]), "rk3588"),
     (one("Conv", [1, 4, 100], [3], strides=[9], auto_pad="SAME_UPPER"), "rk3588"),
+    (one("Conv", [1, 4, 100], [3], strides=[0]), "rk3588"),
     (one("Conv", [1, 4, 9, 9, 99], [1, 1, 3], strides=[1, 1, 9]), "rk3588"),
     (one("Conv", [1, 4, 100], [3], strides=[9]), "rv1106"),
     (one("Conv", [1, 4, 100], [3], strides=[9]), None),

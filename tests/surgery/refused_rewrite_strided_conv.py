@@ -53,6 +53,8 @@ REFUSALS = tuple(
         (EVERY_AXIS, "strides for another", lambda: strided(strides=[9, 9])),
         (EVERY_AXIS, "dilations, pads for another", lambda: strided(dilations=[1, 1], pads=[1])),
         (EVERY_AXIS, "kernel for another", lambda: strided(kernel_shape=[4, 4])),
+        (EVERY_AXIS, "strides below 1", lambda: strided(strides=[0])),
+        (EVERY_AXIS, "dilations below 1", lambda: strided(dilations=[0])),
         (CONSTANT_WEIGHTS, "stride 9 and weights 'scaled' that are computed", computed_weights),
         (CONSTANT_WEIGHTS, "stride 9 and weights 'w' that are computed", weights_as_input),
     )
