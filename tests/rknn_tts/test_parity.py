@@ -15,8 +15,9 @@ from rknn_tts.parity import followed_feeds, judge_passes, least_db
 from rknn_tts.rewriting import rewrite
 from rknn_tts.runnable import make_runnable
 from surgery.declaration import AddedInput, Bounded, Declaration, Exact, Interface, Pass, Recast, Refused, Rewritten
+from surgery.preflight import preflight
 from tests.gates.small_graphs import model as small_model
-from tests.gates.small_graphs import row, scale_proto, tensor
+from tests.gates.small_graphs import proto, row, scale_proto, tensor
 from tests.onnx_runs import Array, open_session
 
 FEEDS = ({"x": row(1, -2, 3, 4)},)
@@ -212,3 +213,19 @@ def test_least_db_is_that_of_the_worst_approximation_applied(
 ) -> None:
     bound = Pass(Declaration("fold_x", "", exactness), lambda given: Rewritten(given, hits))
     assert least_db([bound], [Rewritten(model(), hits)], 100.0) == wanted
+
+
+@pytest.mark.parametrize("op", ["RandomNormal", "RandomUniform"])
+def test_preflight_computes_with_one_draw_when_noise_is_of_doubles(op: str) -> None:
+    """onnxruntime draws other numbers in another type, so the draw must be an input before its type changes."""
+    nodes = [
+        helper.make_node(op, [], ["n"], "draw", dtype=onnx.TensorProto.DOUBLE, shape=[1, 4]),
+        helper.make_node("Cast", ["n"], ["f"], "float", to=onnx.TensorProto.FLOAT),
+        helper.make_node("Mul", ["x", "f"], ["y"], "times"),
+    ]
+    original = ir.from_proto(proto(nodes, [tensor("x", [1, 4])], [tensor("y", [1, 4])]))
+    make_runnable(original)
+    passes = preflight()
+    parity = judge_passes(passes, original, rewrite(original, passes), open_session, FEEDS)
+    assert [verdict for verdict in parity.verdicts if verdict.status != "passed"] == []
+    assert {"rewrite_noise_as_inputs", "normalise_double"} <= {record.name for record in parity.records if record.hits}
