@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
 
 import onnx_ir as ir
+from onnx import defs
 from onnx_ir.passes.common import ShapeInferencePass
+
+from surgery.matching import ONNX_DOMAINS
+from surgery.scopes import graphs_of
 
 _LOGGER = logging.getLogger("onnx_ir.passes.common.shape_inference")
 
@@ -15,10 +20,41 @@ def infer_types(model: ir.Model) -> None:
 
     Not strict: a node that inference fails on (MeanVarianceNormalization of opset 18 is one) leaves the others theirs.
     Where it gives up altogether, on a node that is no valid ONNX, nothing is noted and nothing printed.
+    Sequences and optional values keep what the file says of them: onnx-ir would note them as tensors.
     """
+    stated = [(value, value.type, value.shape) for value in _no_tensors(model)]
     heard = _LOGGER.disabled
     _LOGGER.disabled = True  # it would print a traceback
     try:
         ShapeInferencePass(check_type=False, strict_mode=False, data_prop=True)(model)
     finally:
         _LOGGER.disabled = heard
+    for value, kind, shape in stated:
+        value.type, value.shape = kind, shape
+
+
+def _no_tensors(model: ir.Model) -> set[ir.Value]:
+    """The values that nodes make and that are sequences or optional values, by their operators' definitions."""
+    found = {value for value in model.graph.inputs if not isinstance(value.type, (ir.TensorType, type(None)))}
+    opset = max(model.opset_imports.get(domain, 1) for domain in ONNX_DOMAINS)
+    _add_no_tensors(model.graph, opset, found)
+    return found
+
+
+def _add_no_tensors(graph: ir.Graph, opset: int, found: set[ir.Value]) -> None:
+    for node in graph:
+        for inner in graphs_of(node):
+            _add_no_tensors(inner, opset, found)
+            returned = inner.outputs[-len(node.outputs) :]  # all of a branch's; a Loop's body begins with its condition
+            found.update(made for made, value in zip(node.outputs, returned, strict=False) if value in found)
+        if node.domain in ONNX_DOMAINS and defs.has(node.op_type, opset, ""):
+            found.update(_made_by(node, defs.get_schema(node.op_type, opset, ""), found))
+
+
+def _made_by(node: ir.Node, schema: defs.OpSchema, found: set[ir.Value]) -> Iterator[ir.Value]:
+    """The outputs that can be no tensors, or that are of one type with an input that is none."""
+    read = zip(schema.inputs, node.inputs, strict=False)  # a sequence is read by its own slot, never by a variadic one
+    of_found = {formal.type_str for formal, value in read if value in found}
+    for formal, value in zip(schema.outputs, node.outputs, strict=False):
+        if formal.type_str in of_found or not any(kind.startswith("tensor(") for kind in formal.types):
+            yield value
