@@ -41,6 +41,7 @@ _DTYPES: Mapping[str, str] = {
     "tensor(float)": "float32", "tensor(double)": "float64", "tensor(float16)": "float16", "tensor(bool)": "bool",
     "tensor(int8)": "int8", "tensor(int16)": "int16", "tensor(int32)": "int32", "tensor(int64)": "int64",
     "tensor(uint8)": "uint8", "tensor(uint16)": "uint16", "tensor(uint32)": "uint32", "tensor(uint64)": "uint64",
+    "tensor(string)": "object",
 }  # fmt: skip
 
 _ORT_ERRORS: tuple[type[Exception], ...] = (
@@ -152,7 +153,7 @@ def _check_input(where: str, spec: Any, array: Array) -> None:
     fits = array.ndim == len(spec.shape) and all(
         not isinstance(wanted, int) or wanted == got for wanted, got in zip(spec.shape, array.shape, strict=True)
     )
-    if not fits:
+    if spec.shape and not fits:  # none is rank 0 or a shape that is not stated; which, only onnxruntime knows
         wanted = [size if isinstance(size, (int, str)) else "?" for size in spec.shape]
         raise UserInput(f"{where}: the input '{spec.name}' needs the shape {wanted}, not {list(array.shape)}.")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -22,19 +23,20 @@ STAND_IN_LIMIT_BYTES = 1 << 28
 board's memory beside its weights. A file may claim any size."""
 
 
-def stand_in_feed(model: ir.Model, where: str) -> dict[str, NDArray[Any]]:
+def stand_in_feed(model: ir.Model, where: str, unused: Collection[str] = ()) -> dict[str, NDArray[Any]]:
     """Values for every input of `model`: indices over the whole axis that they index, else standard normal ones.
 
     Args:
         model: its inputs have static shapes; sizes that are open are left out of a shape.
         where: what sentences call the file.
+        unused: inputs that no output depends on: ones do, where nothing says what else.
 
     Raises:
         UserInput: an input is of integers or truth values that index nothing, of no numbers, or too large.
     """
     rng = np.random.default_rng(SEED)
     inputs = [value for value in model.graph.inputs if value.name is not None and not value.is_initializer()]
-    _check_kinds_and_sizes(inputs, where)
+    _check_kinds_and_sizes(inputs, where, unused)
     sizes = index_sizes(model)
     feed: dict[str, NDArray[Any]] = {}
     for value in inputs:
@@ -44,10 +46,25 @@ def stand_in_feed(model: ir.Model, where: str) -> dict[str, NDArray[Any]]:
             feed[name] = rng.integers(0, min(sizes[name], _most_indices(value.dtype)), _shape(value)).astype(dtype)
         elif value.dtype.is_floating_point():
             feed[name] = rng.standard_normal(_shape(value)).astype(dtype)
+        elif name in unused:
+            feed[name] = unused_array(value)
         else:
             raise UserInput(f"{where}: {_not_drawn(value)}")
     return feed
 
+
+def unused_array(value: ir.Value) -> NDArray[Any]:
+    """Something for the input `value` of static shape, that no output depends on.
+
+    No zeros: a node that nothing reads is run all the same, and a whole number divided by zero ends the process.
+    """
+    if value.dtype == ir.DataType.STRING:
+        return np.full(_shape(value), "", dtype=np.object_)
+    return np.ones(_shape(value), dtype=np.float32 if value.dtype is None else value.dtype.numpy())
+
+
+_TEXT_BYTES = 8
+"""Of an empty text among others: numpy keeps a pointer."""
 
 _NO_NUMBERS = (ir.DataType.STRING, ir.DataType.COMPLEX64, ir.DataType.COMPLEX128, ir.DataType.UNDEFINED)
 
@@ -63,14 +80,15 @@ def _shape(value: ir.Value) -> list[int]:
     return [size for size in value.shape or () if isinstance(size, int)]
 
 
-def _check_kinds_and_sizes(inputs: list[ir.Value], where: str) -> None:
+def _check_kinds_and_sizes(inputs: list[ir.Value], where: str, unused: Collection[str]) -> None:
     total_bytes = 0
     for value in inputs:
-        if value.dtype is None or value.dtype in _NO_NUMBERS:
+        if value.dtype is None or (value.dtype in _NO_NUMBERS and value.name not in unused):
             kind = "unknown" if value.dtype is None else value.dtype.name.lower()
             raise UserInput(f"{where}: the input {value.name} is of type {kind}, and the NPU takes numbers only.")
         shape = _shape(value)
-        size_bytes = math.prod(shape) * math.ceil(value.dtype.itemsize)
+        value_bytes = _TEXT_BYTES if value.dtype == ir.DataType.STRING else math.ceil(value.dtype.itemsize)
+        size_bytes = math.prod(shape) * value_bytes
         total_bytes += size_bytes
         if size_bytes > STAND_IN_LIMIT_BYTES or total_bytes > FEEDS_LIMIT_BYTES:
             raise UserInput(

@@ -28,7 +28,7 @@ from gates.snr import compare_outputs, verdict_of, worst
 from rknn_tts.array_archive import archive_digest
 from rknn_tts.carried import Feed, feeds_to_npz
 from rknn_tts.export_step import Proof
-from rknn_tts.feeds import stand_in_feed
+from rknn_tts.feeds import stand_in_feed, unused_array
 from rknn_tts.graph_at_hand import OnnxSource
 from rknn_tts.inputs_file import read_inputs
 from rknn_tts.parity import followed_feeds, judge_passes, least_db
@@ -41,6 +41,7 @@ from rknn_tts.steps import Steps
 from surgery.declaration import Pass, Rewritten
 from surgery.normalise_initializers import normalise_initializers
 from surgery.normalise_static_inputs import normalise_static_inputs
+from surgery.normalise_unused_inputs import normalise_unused_inputs, unused_inputs
 from surgery.preflight import preflight
 
 EQUAL_DB = 100.0
@@ -98,14 +99,21 @@ class ForeignOnnx:
         """The windows of `--inputs`; none where there is no such file."""
         if self.request.inputs is None:
             return ()
-        return read_inputs(Path(self.request.inputs), _inputs(self.model))
+        return read_inputs(Path(self.request.inputs), _inputs(self.model), self._unused)
+
+    @cached_property
+    def _unused(self) -> frozenset[str]:
+        """The file's inputs that no output depends on, if they are dropped: nobody need say anything about them."""
+        if normalise_unused_inputs().name in self.request.no_pass:
+            return frozenset()
+        return frozenset(str(value.name) for value in unused_inputs(self.model.graph))
 
     @cached_property
     def passes(self) -> tuple[Pass, ...]:
         """What runs on it."""
         arrays = {name: tuple(np.shape(array)) for name, array in self.given[0].items()} if self.given else {}
         given = agreed(parse_shapes(self.request.shape), arrays)
-        shapes = resolve_shapes(_inputs(self.model), given, str(self.path))
+        shapes = resolve_shapes(_inputs(self.model), given, str(self.path), self._unused)
         every = (normalise_initializers(), normalise_static_inputs(shapes), *preflight())
         return without_skipped(every, self.request.no_pass)
 
@@ -119,7 +127,12 @@ class ForeignOnnx:
     @cached_property
     def feeds(self) -> Sequence[Feed]:
         """Inputs of the file's graph: those given, or a stand-in."""
-        return self.given or (stand_in_feed(self._behind("normalise_static_inputs"), str(self.path)),)
+        shaped = self._behind("normalise_static_inputs")
+        if not self.given:
+            dropped = {name for done in self.rewritten for name in done.interface.removed}  # some where constants fold
+            return (stand_in_feed(shaped, str(self.path), dropped),)
+        unused = {str(value.name): unused_array(value) for value in _inputs(shaped) if value.name in self._unused}
+        return tuple({**unused, **window} for window in self.given)
 
     def _behind(self, name: str) -> ir.Model:
         """The graph behind the pass `name`; the file's where that was left out."""

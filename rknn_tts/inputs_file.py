@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ _NUMBERS = "biuf"
 Array = NDArray[Any]
 
 
-def read_inputs(path: Path, specs: Sequence[ir.Value]) -> tuple[dict[str, Array], ...]:
+def read_inputs(path: Path, specs: Sequence[ir.Value], unused: Collection[str] = ()) -> tuple[dict[str, Array], ...]:
     """The windows in the .npz file `path`: one dictionary of arrays by input name for each.
 
     Arrays are named as the inputs, or `0/NAME`, `1/NAME`, ... where there are several windows. An array of another
@@ -31,6 +31,7 @@ def read_inputs(path: Path, specs: Sequence[ir.Value]) -> tuple[dict[str, Array]
     Args:
         path: the file.
         specs: the graph's inputs; a size that is not a number fits any.
+        unused: those that need no array, for no output depends on them.
 
     Raises:
         UserInput: there is no such file, it is no .npz or damaged, too large, or holds Python objects; or an array is
@@ -42,14 +43,16 @@ def read_inputs(path: Path, specs: Sequence[ir.Value]) -> tuple[dict[str, Array]
     feeds = []
     for window in sorted(windows):
         given = windows[window]
-        missing = [name for name in inputs if name not in given]
+        missing = [name for name in inputs if name not in given and name not in unused]
         if missing:
             prefix = "" if window < 0 else f"{window}/"
             raise UserInput(
                 f"--inputs {path}: has no array for the input {missing[0]}; add it as "
                 f'"{prefix}{missing[0]}" ({_wanted(inputs[missing[0]])}).'
             )
-        feeds.append({name: _fitting(path, given[name], arrays[given[name]], inputs[name]) for name in inputs})
+        feeds.append(
+            {name: _fitting(path, given[name], arrays[given[name]], inputs[name]) for name in inputs if name in given}
+        )
     _check_alike(path, feeds)
     return tuple(feeds)
 
@@ -117,7 +120,7 @@ def _check_alike(path: Path, feeds: Sequence[dict[str, Array]]) -> None:
     """An engine has one window: all must have the shapes of the first."""
     for feed in feeds[1:]:
         for name, first in feeds[0].items():
-            if feed[name].shape != first.shape:
+            if name in feed and feed[name].shape != first.shape:
                 raise UserInput(
                     f"--inputs {path}: the windows hold arrays of the shapes {list(first.shape)} and "
                     f"{list(feed[name].shape)} for the input {name}, and an engine takes one."

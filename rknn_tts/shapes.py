@@ -6,7 +6,7 @@ A symbolic size that one input is given holds for every input that states it.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import onnx_ir as ir
 
@@ -55,8 +55,16 @@ def agreed(given: Mapping[str, Shape], arrays: Mapping[str, Shape]) -> dict[str,
     return {**arrays, **given}
 
 
-def resolve_shapes(inputs: Sequence[ir.Value], given: Mapping[str, Shape], where: str) -> dict[str, Shape]:
+def resolve_shapes(
+    inputs: Sequence[ir.Value], given: Mapping[str, Shape], where: str, unused: Collection[str] = ()
+) -> dict[str, Shape]:
     """A static shape for each of `inputs`, by name.
+
+    Args:
+        inputs: the graph's.
+        given: what the user gives.
+        where: what sentences call the file.
+        unused: inputs that no output depends on: any size will do.
 
     Raises:
         UserInput: `given` names no input, or disagrees with what the file states.
@@ -74,7 +82,9 @@ def resolve_shapes(inputs: Sequence[ir.Value], given: Mapping[str, Shape], where
     missing: list[str] = []
     for name, sizes in stated.items():
         filled = given.get(name) or _filled(sizes, bound)
-        if filled is None:
+        if filled is None and name in unused:
+            resolved[name] = tuple(size if isinstance(size, int) else 1 for size in sizes or ())
+        elif filled is None:
             missing.append(name)
         else:
             resolved[name] = filled

@@ -27,11 +27,11 @@ def normalise_unused_inputs() -> Pass:
 
 
 def _rewrite(model: ir.Model) -> Rewritten:
-    if not _unused(model.graph):
+    if not unused_inputs(model.graph):
         return Rewritten(model, 0)
     model = model.clone()
     graph = model.graph
-    dropped = _unused(graph)
+    dropped = unused_inputs(graph)
     needed = ancestors(graph.outputs)
     graph.remove([node for node in graph if node not in needed], safe=True)
     kept = [value for value in graph.inputs if value not in dropped]
@@ -44,6 +44,7 @@ def _rewrite(model: ir.Model) -> Rewritten:
     return Rewritten(model, hits=len(dropped), interface=Interface(removed=removed))
 
 
-def _unused(graph: ir.Graph) -> list[ir.Value]:
+def unused_inputs(graph: ir.Graph) -> list[ir.Value]:
+    """The inputs of `graph` that no output depends on."""
     read = {value for node in ancestors(graph.outputs) for value in node_dependencies(node)}
     return [value for value in graph.inputs if value not in read and not value.is_graph_output()]

@@ -104,6 +104,67 @@ def test_foreign_onnx_is_judged_on_the_inputs_given(tmp_path: Path, steps: Steps
     np.testing.assert_array_equal(feed["x"], row(8, 9, 7))
 
 
+def open_value(name: str) -> onnx.ValueInfoProto:
+    """A float input or output that states no shape."""
+    return helper.make_tensor_value_info(name, TensorProto.FLOAT, None)
+
+
+UNUSED = {
+    "truth values": (TensorProto.BOOL, [3]),
+    "open sizes": (TensorProto.INT64, ["N", "anything"]),
+    "texts": (TensorProto.STRING, [1]),
+    "no shape": (TensorProto.INT32, None),
+}
+
+
+@pytest.mark.parametrize(("kind", "shape"), UNUSED.values(), ids=UNUSED)
+@pytest.mark.parametrize("given", [False, True])
+def test_input_that_no_output_depends_on_needs_neither_sizes_nor_values(
+    given: bool, kind: int, shape: list[int | str] | None, tmp_path: Path, steps: Steps
+) -> None:
+    made = negated([1, 4])
+    made.graph.input.append(helper.make_tensor_value_info("u", kind, shape))
+    made.graph.node.append(helper.make_node("Identity", ["u"], ["read by nobody"], "dead"))
+    np.savez(tmp_path / "real.npz", x=row(5, 6, 7, 8))
+    source = opened(written(tmp_path, made), steps, inputs=str(tmp_path / "real.npz") if given else None)
+    assert [spec.name for spec in source.contract.inputs] == ["x"]
+    assert source.notes[0] == "No output depends on u: dropped from the engine's inputs."
+    assert [verdict for verdict in source.prove().verdicts if verdict.status is not Status.PASSED] == []
+
+
+def test_input_that_only_an_unchosen_branch_reads_needs_no_values(tmp_path: Path, steps: Steps) -> None:
+    cast: dict[str, Any] = {"to": TensorProto.FLOAT}
+    branches = {
+        f"{which}_branch": helper.make_graph(
+            [helper.make_node(op, [given], [f"{which}_y"], f"{which}_node", **attributes)],
+            which,
+            [],
+            [open_value(f"{which}_y")],
+        )
+        for which, op, given, attributes in (("then", "Neg", "x", {}), ("else", "Cast", "u", cast))
+    }
+    inputs = [tensor("x", [1, 4]), tensor("u", [1, 4], TensorProto.BOOL)]
+    nodes = [helper.make_node("If", ["taken"], ["y"], "if", **branches)]
+    taken = numpy_helper.from_array(np.array(True), "taken")
+    source = opened(written(tmp_path, proto(nodes, inputs, [open_value("y")], [taken])), steps)
+    assert [spec.name for spec in source.contract.inputs] == ["x"]
+    assert [verdict for verdict in source.prove().verdicts if verdict.status is not Status.PASSED] == []
+
+
+def test_input_that_no_output_depends_on_needs_values_when_it_is_kept(tmp_path: Path, steps: Steps) -> None:
+    made = negated([1, 4])
+    made.graph.input.append(tensor("u", [3], TensorProto.BOOL))
+    with pytest.raises(UserInput, match="the input u is bool"):
+        _ = opened(written(tmp_path, made), steps, no_pass=["normalise_unused_inputs"]).feeds
+
+
+def test_foreign_onnx_takes_a_shape_when_the_file_states_none(tmp_path: Path, steps: Steps) -> None:
+    made = proto([helper.make_node("Neg", ["x"], ["y"], "neg")], [open_value("x")], [open_value("y")])
+    source = opened(written(tmp_path, made), steps, shape=["x:2,3"])
+    assert source.contract.inputs == (TensorSpec("x", (2, 3)),)
+    assert [verdict for verdict in source.prove().verdicts if verdict.status is not Status.PASSED] == []
+
+
 def test_foreign_onnx_says_when_it_is_judged_on_stand_ins(tmp_path: Path, steps: Steps) -> None:
     (note,) = opened(written(tmp_path, scale_proto(2.0)), steps).notes
     assert "stand-ins" in note
