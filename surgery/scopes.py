@@ -128,6 +128,6 @@ def replace_value(old: ir.Value, new: ir.Value, names: Names, made_by: str) -> i
     if not old.is_graph_output():
         old.replace_all_uses_with(new)
         return None
-    output = ir.Value(name=old.name, type=old.type or new.type, shape=old.shape or new.shape)
+    output = ir.Value(name=old.name, type=old.type or new.type, shape=new.shape if old.shape is None else old.shape)
     old.replace_all_uses_with(output, replace_graph_outputs=True)
     return ir.Node("", "Identity", [new], outputs=[output], name=fresh_node_name(f"{old.name}/{made_by}", names))

@@ -102,6 +102,13 @@ def test_decompose_sequences_splits_when_a_tensor_is_cut(
     assert done.hits == len([made for made in nodes if any(word in made.op_type for word in ON_SEQUENCES)])
 
 
+def test_decompose_sequences_keeps_the_shape_when_a_member_is_a_scalar() -> None:
+    row = model([split(axis=0, keepdims=0), at("two")], [tensor("x", [4])], [tensor("y", [])], WEIGHTS, opset=17)
+    done = decompose_sequences().rewrite(row)
+    check(done.model)
+    assert done.model.graph.outputs[0].shape == []
+
+
 A, B = node("Neg", ["x"], "a"), node("Exp", ["x"], "b")
 BOTH = node("SequenceConstruct", ["a", "b"], "s")
 
