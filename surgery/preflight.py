@@ -37,6 +37,7 @@ from surgery.rewrite_noise_as_inputs import rewrite_noise_as_inputs
 from surgery.rewrite_recurrent_outputs import rewrite_recurrent_outputs
 from surgery.rewrite_reverse_sequence import rewrite_reverse_sequence
 from surgery.rewrite_safe_softmax import rewrite_safe_softmax
+from surgery.rewrite_shared_gates import rewrite_shared_gates
 from surgery.rewrite_strided_average_pool import rewrite_strided_average_pool
 from surgery.rewrite_strided_conv import rewrite_strided_conv
 from surgery.rewrite_wide_dilation import rewrite_wide_dilation
@@ -71,6 +72,7 @@ def preflight() -> tuple[Pass, ...]:
         decompose_missing_kernels(),
         decompose_int32_casts(),
         normalise_mean_axes(),
+        rewrite_shared_gates(),
         normalise_clip_bounds(),
         decompose_layer_norm_statistics(),
         normalise_layer_norm(),

@@ -23,6 +23,7 @@ from surgery.normalise_float32 import normalise_float32
 from surgery.normalise_header import normalise_header
 from surgery.normalise_integer_inputs import normalise_integer_inputs
 from surgery.normalise_opset import normalise_opset
+from surgery.rewrite_shared_gates import rewrite_shared_gates
 from tests.gates.small_graphs import constant, proto, tensor
 from tests.onnx_runs import Array, run, snr_db
 
@@ -97,14 +98,34 @@ def of_types() -> onnx.ModelProto:
     return proto(nodes, inputs, [tensor("y", [1, 4, 8], TensorProto.FLOAT16)], [half])
 
 
+def gated() -> onnx.ModelProto:
+    """Swishes of one gate, which a sum reads too, and one of a scaled gate."""
+    nodes = [
+        helper.make_node("Sigmoid", ["x"], ["s"], "gate"),
+        helper.make_node("Mul", ["x", "s"], ["a"], "swish"),
+        helper.make_node("Mul", ["a", "s"], ["b"], "gated"),
+        helper.make_node("Mul", ["s", "x"], ["c"], "swish_again"),
+        helper.make_node("Mul", ["x", "k"], ["kx"], "scale"),
+        helper.make_node("Sigmoid", ["kx"], ["t"], "scaled_gate"),
+        helper.make_node("Mul", ["x", "t"], ["d"], "scaled_swish"),
+        helper.make_node("Sum", ["s", "b", "c", "d", "t", "kx"], ["y"], "sum"),
+    ]
+    return proto(nodes, [tensor("x", [1, 32, 24])], [tensor("y", [1, 32, 24])], [constant("k", 1.702)])
+
+
 NEW = (normalise_opset(), fold_constants(), fold_empty_parts(), normalise_header())
 TYPES = (normalise_double(), normalise_float32(), normalise_integer_inputs(), decompose_int32_casts())
 
 
 @pytest.mark.parametrize(
     ("build", "passes"),
-    [(composed, (decompose_missing_kernels(),)), (transformer, NEW), (of_types, TYPES)],
-    ids=["composed", "transformer", "of_types"],
+    [
+        (composed, (decompose_missing_kernels(),)),
+        (transformer, NEW),
+        (of_types, TYPES),
+        (gated, (rewrite_shared_gates(),)),
+    ],
+    ids=["composed", "transformer", "of_types", "gated"],
 )
 def test_simulator_equals_onnxruntime_when_passes_rewrote_what_the_toolkit_does_not_take(
     build: Callable[[], onnx.ModelProto], passes: Sequence[Pass], converter_python: Path, tmp_path: Path
