@@ -108,7 +108,6 @@ def test_open_decoder_states_the_contract(tmp_path: Path) -> None:
     assert [bound.name for bound in export.passes] == [
         "normalise_static_inputs",
         "fold_with_onnxslim",
-        "normalise_header",
     ]
 
 
