@@ -15,7 +15,7 @@ import onnx_ir as ir
 
 from contracts.onnx_versions import HIGHEST_IR_VERSION, HIGHEST_OPSET
 from contracts.verdicts import Verdict, at_most
-from gates.graphs import NO_SHAPES, node_label
+from gates.graphs import NO_SHAPES, node_label, shape_fault
 from gates.sentences import listed
 
 GATE = "structure.static_shapes"
@@ -65,12 +65,16 @@ def _input_offences(model: ir.Model) -> Iterator[str]:
 
 def _value_offences(model: ir.Model) -> Iterator[str]:
     outputs = set(model.graph.outputs)
-    for node in model.graph.all_nodes():
+    nodes = list(model.graph.all_nodes())
+    shapeless = any(value.shape is None and value.name for node in nodes for value in node.outputs)
+    culprit, why = (shape_fault(model) if shapeless else None) or (None, "")
+    for node in nodes:
         for value in node.outputs:
             offence = _shape_offence(value)
             if offence and value.name:
                 kind = "output" if value in outputs else "tensor"
-                yield f"{kind} '{value.name}' of {node.op_type}, {node_label(node)}, {offence}"
+                reason = f" ({why})" if node.name == culprit and value.shape is None else ""
+                yield f"{kind} '{value.name}' of {node.op_type}, {node_label(node)}, {offence}{reason}"
 
 
 def _shape_offence(value: ir.Value) -> str | None:

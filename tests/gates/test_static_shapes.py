@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import onnx
 import onnx_ir as ir
 import pytest
@@ -69,6 +70,41 @@ def test_static_shapes_fails_when_an_input_has_no_shape() -> None:
     verdict = judged(made)
     assert "input 'x' has no known shape" in verdict.detail
     assert "output 'y' of Tanh, node 'n0', has no known shape" in verdict.detail
+
+
+def misstated() -> ir.Model:
+    made = chain("Tanh", "Relu")
+    made.graph[0].outputs[0].type = ir.TensorType(ir.DataType.INT64)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("made", "says"),
+    [
+        (misstated(), "tensor 't0' of Tanh, node 'n0', has no known shape (Inferred elem type differs from existing"),
+        (misstated(), "elem type: float vs int64)"),
+        (
+            model(
+                [helper.make_node("MatMul", ["x", "s"], ["y"], "times")],
+                [X],
+                [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+                [constant("s", np.ones((700, 5)))],
+            ),
+            "'y' of MatMul, node 'times', has no known shape (Incompatible dimensions",
+        ),
+        (
+            model(
+                [helper.make_node("Conv", ["x", "s"], ["y"], "conv")],
+                [tensor("x", [1, 1, 4, 4])],
+                [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+                [constant("s", np.ones((1, 1, 3)))],
+            ),
+            "weight tensor (1) does not match the number of spatial dimensions in the input tensor (2))",
+        ),
+    ],
+)
+def test_static_shapes_says_why_there_is_no_shape_when_a_node_does_not_fit(made: ir.Model, says: str) -> None:
+    assert says in judged(made).detail
 
 
 def test_static_shapes_fails_when_a_shape_depends_on_data() -> None:
