@@ -7,6 +7,7 @@ from surgery.decompose_functions import decompose_functions
 from surgery.decompose_int32_casts import decompose_int32_casts
 from surgery.decompose_layer_norm_statistics import decompose_layer_norm_statistics
 from surgery.decompose_missing_kernels import decompose_missing_kernels
+from surgery.decompose_negative_pads import decompose_negative_pads
 from surgery.decompose_quantised import decompose_quantised
 from surgery.decompose_quantised_operators import decompose_quantised_operators
 from surgery.decompose_sequences import decompose_sequences
@@ -66,6 +67,7 @@ def preflight() -> tuple[Pass, ...]:
         normalise_empty_slots(),
         rewrite_recurrent_outputs(),
         normalise_defaults(),
+        decompose_negative_pads(),
         normalise_negative_axes(),
         rewrite_reverse_sequence(),
         normalise_auto_pad(),
