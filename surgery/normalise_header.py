@@ -1,7 +1,8 @@
 """Bring a model's header to what the toolkit reads, and drop what does not belong into an engine.
 
 Before: any IR version, the exporter's name, doc strings (torch writes stack traces with paths into them), metadata.
-After: IR version at most 10, producer "rknn-tts", no doc strings, no metadata, only the opset domains in use.
+After: IR version at most 10, producer "rknn-tts", no doc strings, no metadata, only the opset domains and weights in
+use: a rewrite leaves behind what it put something else in the place of, a bound of -3.4e38 for one.
 The converter environment's onnx 1.16 reads IR versions up to 10 (onnx release table).
 
 Exact: none of this is computed with. Refused by the structural gate, not here: opsets above 19.
@@ -16,14 +17,14 @@ from onnx_ir.passes import common
 
 from contracts.onnx_versions import HIGHEST_IR_VERSION
 from surgery.declaration import Declaration, Exact, Pass, Rewritten
-from surgery.scopes import name_nodes
+from surgery.scopes import drop_unused_weights, name_nodes
 
 PRODUCER = "rknn-tts"
 
 DECLARATION = Declaration(
     name="normalise_header",
-    summary="IR version at most 10, no doc strings, metadata or unused opset domains",
-    exactness=Exact("nothing in the header is computed with"),
+    summary="IR version at most 10, no doc strings, metadata, unused opset domains or weights",
+    exactness=Exact("nothing of this is computed with"),
     after=frozenset({"normalise_static_inputs", "mask_decoder", "fold_with_onnxslim"}),
 )
 
@@ -41,6 +42,8 @@ def normalise_header() -> Pass:
             if weight is not None and (weight.doc_string or weight.metadata_props):
                 value.const_value = ir.tensor(weight.numpy(), dtype=weight.dtype, name=weight.name)
         common.RemoveUnusedOpsetsPass()(model)
+        for graph in model.graphs():
+            drop_unused_weights(graph, list(graph.initializers.values()))
         name_nodes(model.graph)
         common.NameFixPass()(model)  # of values
         model.ir_version = min(model.ir_version, HIGHEST_IR_VERSION)

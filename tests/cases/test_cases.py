@@ -48,6 +48,7 @@ WORKS = {
     "clip_no_min": Works(lambda: graphs.clip(["e", "", "mx"], constant("mx", 100.0))),
     "clip_no_max": Works(lambda: graphs.clip(["e", "mn"], constant("mn", 0.5))),
     "clip_neither": Works(lambda: graphs.clip(["e"])),
+    "clip_past_fp16": Works(lambda: graphs.clip(["e", "mn", "mx"], constant("mn", -3.4e38), constant("mx", 100.0))),
     "if_constant": Works(lambda: graphs.branches(constant("cond", True, np.bool_)), feed=lambda: normal(x=(1, 8, 32))),
     "symbolic": Works(graphs.symbolic, ("--shape", "tokens:1,64"), tokens),
     "ln_bare": Works(graphs.layer_norm, feed=lambda: normal(x=(1, 64, 192))),

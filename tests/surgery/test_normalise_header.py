@@ -91,3 +91,13 @@ def test_normalise_header_changes_no_bit_of_the_result_nor_the_model_it_was_give
     feed = decoder_feed(recipe, 16)
     assert (run(original, feed)["audio"] == run(done.model, feed)["audio"]).all()
     assert serialised(original) == before
+
+
+def test_normalise_header_drops_weights_that_nothing_reads_and_keeps_outputs() -> None:
+    scaled = helper.make_node("Mul", ["x", "w"], ["y"], "mul")
+    weights = [constant("w", 2.0), constant("bound", -3.4e38), constant("k", [1.0])]
+    original = ir.from_proto(proto([scaled], [tensor("x", [1, 4])], [tensor("y", [1, 4]), tensor("k", [1])], weights))
+    done = normalise_header().rewrite(original)
+    check(done.model)
+    assert list(done.model.graph.initializers) == ["w", "k"]
+    assert len(original.graph.initializers) == 3
