@@ -2,7 +2,8 @@
 
 Measured with rknn-toolkit2 2.3.2: opset 20 is refused by name; IR version 11 builds and then does not load in the
 toolkit's own onnxruntime; a rank-0 input ends in `'numpy.float32' object is not iterable`; two nodes of one name build
-and then fail in the simulator; shapes that are not static are refused or guessed.
+and then fail in the simulator; inputs and outputs with names past 127 characters end in a KeyError; shapes that are not
+static are refused or guessed.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections.abc import Iterator
 
 import onnx_ir as ir
 
-from contracts.onnx_versions import HIGHEST_IR_VERSION, HIGHEST_OPSET
+from contracts.onnx_versions import HIGHEST_IR_VERSION, HIGHEST_OPSET, LONGEST_NAME
 from contracts.verdicts import Verdict, at_most
 from gates.graphs import NO_SHAPES, node_label, shape_fault
 from gates.sentences import listed
@@ -36,7 +37,7 @@ def static_shapes(model: ir.Model, shaped: ir.Model | None) -> Verdict:
         shaped: `gates.graphs.with_shapes(model)`; None where that refuses.
     """
     broken = [*_name_offences(model), *_order_offences(model)]
-    offences = [*_version_offences(model), *broken]
+    offences = [*_version_offences(model), *_length_offences(model), *broken]
     if not broken:
         offences += [NO_SHAPES] if shaped is None else [*_input_offences(shaped), *_value_offences(shaped)]
     opset = model.opset_imports.get("")
@@ -102,6 +103,17 @@ def _name_offences(model: ir.Model) -> Iterator[str]:
         for name, count in counts.items():
             if count > 1:
                 yield f"the {what} name '{name}' is used {count} times"
+
+
+def _length_offences(model: ir.Model) -> Iterator[str]:
+    for kind, values in (("input", model.graph.inputs), ("output", model.graph.outputs)):
+        for value in values:
+            if value.name and len(value.name) > LONGEST_NAME:
+                shown = f"{value.name[:40]}..."
+                yield (
+                    f"the {kind} '{shown}' has a name of {len(value.name)} characters, and the toolkit takes "
+                    f"{LONGEST_NAME}: rename it"
+                )
 
 
 def _order_offences(model: ir.Model) -> Iterator[str]:

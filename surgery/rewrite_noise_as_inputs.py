@@ -5,7 +5,8 @@ of that shape, and the interface says how a runtime draws it: the node's mean an
 folds the first two to one draw, which the engine holds for ever, and has no kernel for the others (gates/operators.py).
 
 The input is float32; where the noise was of another type, or was an output as well, a Cast or an Identity makes n of an
-input of another name. A seed is dropped: a runtime seeds its own generator.
+input of another name. A name that is too long for an input becomes another. A seed is dropped: a runtime seeds its own
+generator.
 
 Preconditions: a normal or uniform distribution, in the main graph, of floats, of known sizes that fit into memory.
 Bernoulli and Multinomial draw by probabilities that the graph computes, so that nothing can be drawn before it runs.
@@ -20,6 +21,7 @@ from dataclasses import dataclass
 import onnx_ir as ir
 
 from contracts.contract import Noise
+from contracts.onnx_versions import LONGEST_NAME
 from surgery.declaration import AddedInput, Declaration, Exact, Interface, Pass, Refused, Rewritten
 from surgery.interface import LARGEST_TENSOR, fresh_name, inferred, is_reasonable, node_label, static_shape
 from surgery.matching import Matched, is_one_of
@@ -143,12 +145,21 @@ def _become_input(graph: ir.Graph, draw: _Draw) -> AddedInput:
     made = ir.Value(shape=ir.Shape(draw.shape), type=ir.TensorType(ir.DataType.FLOAT))
     if draw.dtype == ir.DataType.FLOAT and not value.is_graph_output():
         value.replace_all_uses_with(made)
-        made.name = draw.tensor
+        made.name = draw.tensor if len(draw.tensor) <= LONGEST_NAME else _input_name(graph, draw)
         graph.remove(node, safe=True)
     else:
-        made.name = fresh_name(graph, f"{draw.tensor}_{DECLARATION.name}")
+        made.name = _input_name(graph, draw)
         same = draw.dtype == ir.DataType.FLOAT
         copy = ir.node("Identity" if same else "Cast", [made], {} if same else {"to": draw.dtype}, name=made.name)
         ir.convenience.replace_nodes_and_values(graph, node, [node], [copy], [value], copy.outputs)
     graph.inputs.append(made)
     return AddedInput(made.name, draw.tensor, Noise(made.name, draw.distribution, draw.a, draw.b))
+
+
+def _input_name(graph: ir.Graph, draw: _Draw) -> str:
+    """Another name than the tensor's, in which its end tells most: exporters write a tensor's path before it."""
+    return fresh_name(graph, f"{draw.tensor[-_KEPT_CHARACTERS:]}_{DECLARATION.name}")
+
+
+_KEPT_CHARACTERS = 80
+"""Enough to tell tensors apart, and with what is put behind it less than the longest name."""

@@ -72,6 +72,31 @@ def test_static_shapes_fails_when_an_input_has_no_shape() -> None:
     assert "output 'y' of Tanh, node 'n0', has no known shape" in verdict.detail
 
 
+@pytest.mark.parametrize(
+    ("kind", "name", "status"),
+    [
+        ("input", "x" * 127, Status.PASSED),
+        ("input", "\u540d" * 127, Status.PASSED),
+        ("input", "x" * 128, Status.FAILED),
+        ("output", "y" * 127, Status.PASSED),
+        ("output", "y" * 2000, Status.FAILED),
+        ("tensor", "t" * 2000, Status.PASSED),
+    ],
+)
+def test_static_shapes_judges_the_names_of_inputs_and_outputs_by_their_length(
+    kind: str, name: str, status: Status
+) -> None:
+    made = chain("Tanh", "Relu")
+    values = {"input": made.graph.inputs[0], "output": made.graph.outputs[0], "tensor": made.graph[0].outputs[0]}
+    values[kind].name = name
+    verdict = judged(made)
+    assert verdict.status is status
+    if status is Status.FAILED:
+        assert f"the {kind} '{name[:40]}...' has a name of {len(name)} characters, and the toolkit takes 127: re" in (
+            verdict.detail
+        )
+
+
 def misstated() -> ir.Model:
     made = chain("Tanh", "Relu")
     made.graph[0].outputs[0].type = ir.TensorType(ir.DataType.INT64)

@@ -66,6 +66,23 @@ def test_rewrite_noise_as_inputs_computes_the_same_when_it_is_fed_what_was_drawn
     np.testing.assert_array_equal(after["y"], run(original, feed)["y"])
 
 
+@pytest.mark.parametrize(("length", "wanted"), [(127, "n" * 127), (128, "n" * 80 + "_rewrite_noise_as_inputs")])
+@pytest.mark.parametrize("dtype", [TensorProto.FLOAT, TensorProto.DOUBLE])
+def test_rewrite_noise_as_inputs_gives_another_name_when_the_tensors_is_too_long_for_an_input(
+    dtype: int, length: int, wanted: str
+) -> None:
+    original = drawing("RandomNormal", dtype=dtype, shape=SHAPE)
+    original.graph[0].outputs[0].name = "n" * length
+    done = applied(rewrite_noise_as_inputs(), original)
+    if dtype == TensorProto.DOUBLE:  # which has another name anyway
+        wanted = "n" * 80 + "_rewrite_noise_as_inputs"
+    (added,) = done.interface.added
+    assert (added.name, added.drawn_as, added.noise.input) == (wanted, "n" * length, wanted)
+    feed = {"x": noise(*SHAPE)}
+    after = run(done.model, {**feed, **draw_of(original, done, feed)})
+    assert snr_db(run(original, feed)["y"], after["y"]) >= DOUBLE_DB
+
+
 def _shape(op: str) -> dict[str, Any]:
     return {} if op.endswith("Like") else {"shape": SHAPE}
 
