@@ -36,6 +36,7 @@ from rknn_tts.progress import Say
 from rknn_tts.request import Request
 from rknn_tts.rewriting import refusals, rewrite, without_skipped
 from rknn_tts.runnable import make_runnable
+from rknn_tts.session_form import opset_of, session_form
 from rknn_tts.shapes import agreed, parse_shapes, resolve_shapes
 from rknn_tts.steps import Steps
 from surgery.declaration import Pass, Rewritten
@@ -143,7 +144,7 @@ class ForeignOnnx:
         """A graph in onnxruntime; what fails there is told of the file."""
         from gates.session import Session as OrtSession
 
-        return OrtSession(model, name=str(self.path)).run
+        return OrtSession(session_form(model, opset_of(self.model)), name=str(self.path)).run
 
 
 def open_foreign(path: Path, request: Request, steps: Steps, say: Say) -> OnnxSource:
