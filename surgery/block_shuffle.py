@@ -6,8 +6,7 @@ from math import prod
 
 import onnx_ir as ir
 
-from surgery.conv_axes import static_sizes
-from surgery.graph_builder import Builder
+from surgery.graph_builder import Builder, sizes_of
 from surgery.time_blocks import Blocks
 
 
@@ -21,7 +20,7 @@ def to_depth(make: Builder, value: ir.Value, spatial: int, blocks: Blocks) -> ir
     value = make.filled(value, 2 + spatial, 0, blocks.added, blocks.count)
     if blocks.size == 1:
         return value
-    batch, channels, *lengths = static_sizes(value)
+    batch, channels, *lengths = sizes_of(value)
     before, behind = prod(lengths[:spatial]), prod(lengths[spatial + 1 :])
     outer = [batch, channels] if before == behind == 1 else [batch * channels, *([before] if before > 1 else [])]
     inner = [behind] if behind > 1 else []
@@ -30,7 +29,7 @@ def to_depth(make: Builder, value: ir.Value, spatial: int, blocks: Blocks) -> ir
     channel = 1 if before == behind == 1 else 0
     order = list(range(len(outer) + 2 + len(inner)))
     order.insert(channel + 1, order.pop(len(outer) + 1))
-    sizes = static_sizes(cut)
+    sizes = sizes_of(cut)
     turned = make.add("Transpose", [cut], [sizes[place] for place in order], "phases", perm=order)
     lengths[spatial] = blocks.count
     return make.reshape(turned, [batch, channels * blocks.size, *lengths], "depth")

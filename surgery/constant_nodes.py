@@ -53,25 +53,6 @@ TYPE_ONLY: Mapping[str, int] = {"CastLike": 1, "EyeLike": 0, "Shape": 0, "Size":
 Array = NDArray[Any]
 
 
-def stated(node: ir.Node) -> list[ir.TensorProtocol] | None:
-    """The value of a Constant node; None for any other, and for a sparse one."""
-    if node.op_type != "Constant" or node.domain not in ONNX_DOMAINS or len(node.attributes) != 1:
-        return None
-    ((name, attribute),) = node.attributes.items()
-    if name == "value":
-        return [attribute.as_tensor()]
-    if name in ("value_string", "value_strings"):
-        texts = [attribute.value] if name == "value_string" else list(attribute.value)
-        encoded = [text.encode() if isinstance(text, str) else bytes(text) for text in texts]
-        return [ir.StringTensor(encoded, shape=ir.Shape([] if name == "value_string" else [len(encoded)]))]
-    kind = _KINDS.get(name)
-    return None if kind is None else [ir.tensor(np.array(attribute.value, kind))]
-
-
-_KINDS = {"value_float": np.float32, "value_floats": np.float32, "value_int": np.int64, "value_ints": np.int64}
-"""The types of the attributes of Constant (ONNX operator specification)."""
-
-
 def is_foldable(node: ir.Node, types: Types) -> bool:
     """Whether `node` is of a folded operator, and depends on constants, static shapes and types alone."""
     if node.domain not in ONNX_DOMAINS or node.op_type not in FOLDED:

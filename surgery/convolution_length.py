@@ -11,7 +11,9 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from surgery.declaration import Refused
+from surgery.graph import input_at
 from surgery.matching import Matched
+from surgery.naming import node_label
 
 EXPLICIT_PADS = "explicit pads"
 NO_OUTPUT_SHAPE = "no output_shape"
@@ -39,7 +41,7 @@ CONV_TRANSPOSE = Matched(
 
 def length_fault(node: ir.Node) -> Refused | None:
     """Why the output of `node`, a Conv or ConvTranspose, is not its rate times its input long; None where it is."""
-    name = node.name or ""
+    name = node_label(node)
     auto_pad = node.attributes.get("auto_pad")
     if auto_pad is not None and auto_pad.value != "NOTSET":
         return Refused(name, EXPLICIT_PADS, "auto_pad NOTSET", f"auto_pad {auto_pad.value}")
@@ -70,7 +72,7 @@ def _rate_fault(node: ir.Node, sizes: dict[str, int], kernel: int) -> Refused | 
     else:
         holds, limit = trimmed == sizes["output_padding"] - stride, str(sizes["output_padding"] - stride)
     what = f"pads - dilation * (kernel - 1) - 1 = {trimmed} (stride {stride}, kernel {kernel})"
-    return None if holds else Refused(node.name or "", WHOLE_RATE, limit, what)
+    return None if holds else Refused(node_label(node), WHOLE_RATE, limit, what)
 
 
 def _numbers(node: ir.Node, name: str, default: tuple[int, ...]) -> tuple[int, ...] | None:
@@ -86,6 +88,6 @@ def _kernel(node: ir.Node) -> tuple[int, ...] | None:
     stated = node.attributes.get("kernel_shape")
     if stated is not None and stated.type == ir.AttributeType.INTS:
         return tuple(stated.as_ints())
-    weight = node.inputs[1] if len(node.inputs) > 1 else None
+    weight = input_at(node, 1)
     sizes = tuple(weight.shape)[2:] if weight is not None and weight.shape is not None else ()
     return tuple(size for size in sizes if isinstance(size, int)) or None

@@ -69,7 +69,7 @@ VERBS = frozenset({"fold", "fuse", "decompose", "rewrite", "mask", "split", "nor
 
 @dataclass(frozen=True)
 class Refused:
-    """A place a pass left alone: which node, which precondition, its limit, what it found."""
+    """A place a pass left alone: the node (input, output, weight), which precondition, its limit, what it found."""
 
     node: str
     precondition: str

@@ -12,14 +12,15 @@ Exact: a call means its body.
 from __future__ import annotations
 
 import graphlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 
 import onnx_ir as ir
 from onnx import defs
 from onnx_ir.passes import common
 
 from surgery.declaration import Declaration, Exact, Pass, Refused, Rewritten
-from surgery.matching import ONNX_DOMAINS
+from surgery.matching import ONNX_DOMAINS, opset_of
+from surgery.naming import node_label
 from surgery.scopes import graphs_of, name_nodes
 
 MOST_NODES = 100_000
@@ -51,7 +52,7 @@ def decompose_functions() -> Pass:
         for function in inlined.functions.values():
             _separate_outputs(function)
             for domain in function.opset_imports:  # checked above: they mean the same
-                own = _opset(model.opset_imports) if domain in ONNX_DOMAINS else model.opset_imports.get(domain)
+                own = opset_of(model) if domain in ONNX_DOMAINS else model.opset_imports.get(domain)
                 function.opset_imports[domain] = own or function.opset_imports[domain]
         calls = _calls(inlined, _every_node(inlined))
         _complete_outputs(inlined, calls)
@@ -66,16 +67,16 @@ def decompose_functions() -> Pass:
 
 
 def _refused(model: ir.Model) -> Iterator[Refused]:
-    opset = _opset(model.opset_imports)
+    opset = opset_of(model)
     for function in model.functions.values():
-        version = _opset(function.opset_imports)
+        version = opset_of(function)
         changed = {node.op_type for node in _nodes_of(function) if _means_another(node, version, opset)}
         if changed:
             got = f"it uses {', '.join(sorted(changed))} of opset {version}"
             yield Refused(_label(function), A_VERSION, f"opset {opset}", got)
     for call in _calls(model, _every_node(model)):
         if any(True for _ in graphs_of(call)):
-            yield Refused(call.name or call.op_type, NO_GRAPH_PARAMETERS, "a call without graphs", "it passes one")
+            yield Refused(node_label(call), NO_GRAPH_PARAMETERS, "a call without graphs", "it passes one")
     called = {name: _calls(model, _nodes_of(function)) for name, function in model.functions.items()}
     order = graphlib.TopologicalSorter(
         {name: {call.op_identifier() for call in calls} for name, calls in called.items()}
@@ -94,10 +95,6 @@ def _refused(model: ir.Model) -> Iterator[Refused]:
     total = sum(sizes.get(node.op_identifier(), 1) for node in _nodes_of(model.graph))
     if total > MOST_NODES:
         yield Refused("the graph", A_SIZE, f"at most {MOST_NODES} nodes", f"its functions unfold to {total} nodes")
-
-
-def _opset(imports: Mapping[str, int]) -> int:
-    return max(imports.get(domain, 0) for domain in ONNX_DOMAINS)
 
 
 def _means_another(node: ir.Node, version: int, opset: int) -> bool:

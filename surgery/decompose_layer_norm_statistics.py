@@ -15,18 +15,18 @@ of fp32's 144. Measured in onnxruntime: 113 dB for N = 4096.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import onnx_ir as ir
 
 from surgery.declaration import Bounded, Declaration, Pass, Refused, Rewritten
-from surgery.interface import inferred, node_label
-from surgery.matching import Matched, is_one_of
-from surgery.splice import Draft, constant, splice, whole_numbers
-
-AXIS, EPSILON = -1, 1e-5
-"""ONNX's defaults."""
+from surgery.graph import input_at
+from surgery.matching import Matched, is_one_of, opset_of
+from surgery.naming import node_label
+from surgery.node_rewrites import rewrite_nodes
+from surgery.normalise_layer_norm import AXIS, EPSILON
+from surgery.reductions import reduced
+from surgery.splice import Draft, constant, splice
 
 KNOWN_RANK = "an input of known rank where Mean or InvStdDev is read"
 FLOAT32 = "an input of float32 where Mean or InvStdDev is read"
@@ -49,9 +49,6 @@ DECLARATION = Declaration(
     preconditions=(KNOWN_RANK, FLOAT32),
 )
 
-_AXES_ATTRIBUTE_UP_TO = 17
-"""Highest opset in which ReduceMean has its axes as an attribute (ONNX changelog)."""
-
 
 @dataclass(frozen=True)
 class _Norm:
@@ -69,18 +66,7 @@ def decompose_layer_norm_statistics() -> Pass:
 
 
 def _rewrite(model: ir.Model) -> Rewritten:
-    if not any(_is_wanted(node) for node in model.graph):
-        return Rewritten(model, 0)
-    copy = model.clone()
-    known = inferred(copy)
-    looked = [_look(node, known) for node in copy.graph if _is_wanted(node)]
-    refused = tuple(found for found in looked if isinstance(found, Refused))
-    if refused:
-        return Rewritten(model, 0, refused)
-    for found in looked:
-        if isinstance(found, _Norm):
-            _replace(found, copy.opset_imports.get("", _AXES_ATTRIBUTE_UP_TO))
-    return Rewritten(copy, hits=len(looked))
+    return rewrite_nodes(model, _is_wanted, _look, _replace)
 
 
 def _is_wanted(node: ir.Node) -> bool:
@@ -91,9 +77,8 @@ def _is_read(value: ir.Value) -> bool:
     return bool(value.uses()) or value.is_graph_output()
 
 
-def _look(node: ir.Node, known: Mapping[str, ir.Value]) -> _Norm | Refused:
-    given = node.inputs[0] if node.inputs else None
-    x = None if given is None else known.get(given.name or "", given)
+def _look(node: ir.Node) -> _Norm | Refused:
+    x = input_at(node, 0)
     if x is None or x.shape is None:
         return Refused(node_label(node), KNOWN_RANK, "its shape", "none")
     if x.dtype not in (None, ir.DataType.FLOAT):
@@ -103,16 +88,16 @@ def _look(node: ir.Node, known: Mapping[str, ir.Value]) -> _Norm | Refused:
     return _Norm(node, mean, inverse, tuple(range(axis % len(x.shape), len(x.shape))))
 
 
-def _replace(norm: _Norm, opset: int) -> None:
+def _replace(norm: _Norm) -> None:
     node, x = norm.node, norm.node.inputs[0]
     assert x is not None
-    draft = Draft()
+    draft, opset = Draft(), opset_of(node)
     y = draft.add("LayerNormalization", x, *node.inputs[1:], copied=node.attributes)
-    mean = _mean(draft, x, norm.axes, opset)
+    mean = reduced(draft, "ReduceMean", x, norm.axes, opset)
     made = [y, mean] if norm.mean else [y]
     if norm.inverse:
         off = draft.add("Sub", x, mean)
-        variance = _mean(draft, draft.add("Mul", off, off), norm.axes, opset)
+        variance = reduced(draft, "ReduceMean", draft.add("Mul", off, off), norm.axes, opset)
         epsilon = node.attributes["epsilon"].as_float() if "epsilon" in node.attributes else EPSILON
         made.append(
             draft.add("Div", constant([1.0]), draft.add("Sqrt", draft.add("Add", variance, constant([epsilon]))))
@@ -121,9 +106,3 @@ def _replace(norm: _Norm, opset: int) -> None:
         if not read:
             value.name = None
     splice(node, draft.nodes, made, DECLARATION.name)
-
-
-def _mean(draft: Draft, x: ir.Value, axes: tuple[int, ...], opset: int) -> ir.Value:
-    if opset <= _AXES_ATTRIBUTE_UP_TO:
-        return draft.add("ReduceMean", x, axes=axes, keepdims=1)
-    return draft.add("ReduceMean", x, whole_numbers(axes), keepdims=1)

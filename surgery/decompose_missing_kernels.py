@@ -21,7 +21,7 @@ import onnx_ir as ir
 
 from surgery.declaration import Declaration, Exact, Pass, Rewritten
 from surgery.inferred import infer_types
-from surgery.matching import Matched, is_one_of
+from surgery.matching import Matched, is_one_of, opset_of
 from surgery.missing_kernels import ELEMENTWISE, Builder
 from surgery.missing_reductions import REDUCTIONS
 from surgery.splice import Draft, splice
@@ -80,11 +80,7 @@ def _has_no_kernel(node: ir.Node) -> bool:
 def _round(model: ir.Model) -> int:
     """Compose what can be with the shapes known now; returns how many nodes."""
     infer_types(model)
-    return sum(_composed(node, _opset(model)) for node in model.graph if _has_no_kernel(node))
-
-
-def _opset(model: ir.Model) -> int:
-    return model.opset_imports.get("", model.opset_imports.get("ai.onnx", 0))
+    return sum(_composed(node, opset_of(model)) for node in model.graph if _has_no_kernel(node))
 
 
 def _composed(node: ir.Node, opset: int) -> bool:

@@ -32,9 +32,11 @@ from surgery.declaration import Declaration, Pass, Refused, Rewritten
 from surgery.float_products import float_product, insert_before
 from surgery.fold_dequantised_weights import DEQUANTISING
 from surgery.integer_products import PRODUCTS, Product, is_onnx, product_at, quantiser_of
-from surgery.matching import Matched
-from surgery.quantised import CHOOSING, EIGHT_BITS, LEVELS, constant_of, opset_of, saturation
-from surgery.splice import Draft, constant, label_of, splice
+from surgery.matching import Matched, opset_of
+from surgery.naming import node_label
+from surgery.quantised import CHOOSING, EIGHT_BITS, LEVELS, saturation
+from surgery.splice import Draft, constant, splice
+from surgery.weights import tensor_of
 
 ONE_SCALE = "one constant scale and zero point for a quantised tensor"
 WHOLE_NUMBERS = "a tensor quantised to integers"
@@ -120,25 +122,25 @@ def _refusals(graph: ir.Graph) -> Iterator[Refused]:
         elif is_onnx(node, *PRODUCTS):
             found = product_at(node)
             if isinstance(found, str):
-                yield Refused(label_of(node), RESCALED, _FLOAT_MODEL, found)
+                yield Refused(node_label(node), RESCALED, _FLOAT_MODEL, found)
 
 
 def _of_quantiser(node: ir.Node) -> Iterator[Refused]:
     scale, zero = _parameters(node)
     if scale is None or scale.size != 1:
         got = "the scale is computed" if scale is None else f"{scale.size} scales"
-        yield Refused(label_of(node), ONE_SCALE, _FLOAT_MODEL, got)
+        yield Refused(node_label(node), ONE_SCALE, _FLOAT_MODEL, got)
     elif zero is not None and zero.dtype not in LEVELS:
-        yield Refused(label_of(node), WHOLE_NUMBERS, _FLOAT_MODEL, zero.dtype.name)
+        yield Refused(node_label(node), WHOLE_NUMBERS, _FLOAT_MODEL, zero.dtype.name)
 
 
 def _of_dequantiser(node: ir.Node) -> Iterator[Refused]:
     source = quantiser_of(node.inputs[0])
     if source is None:
         if not _is_weight(node.inputs[0]):
-            yield Refused(label_of(node), INSIDE, _FLOAT_MODEL, f"'{_name(node)}' is not quantised in the graph")
+            yield Refused(node_label(node), INSIDE, _FLOAT_MODEL, f"'{_name(node)}' is not quantised in the graph")
     elif not _agree(source, node):
-        yield Refused(label_of(node), SAME_SCALE, _FLOAT_MODEL, f"{label_of(source)} quantises by another")
+        yield Refused(node_label(node), SAME_SCALE, _FLOAT_MODEL, f"{node_label(source)} quantises by another")
 
 
 def _name(node: ir.Node) -> str | None:
@@ -151,12 +153,12 @@ def _is_weight(value: ir.Value | None) -> bool:
         node = value.producer()
         assert node is not None
         value = node.inputs[0]
-    return constant_of(value) is not None
+    return tensor_of(value) is not None
 
 
 def _parameters(node: ir.Node) -> tuple[ir.TensorProtocol | None, ir.TensorProtocol | None]:
     """The constant scale and zero point of a QuantizeLinear or DequantizeLinear."""
-    return constant_of(node.inputs[1]), constant_of(node.inputs[2]) if len(node.inputs) > 2 else None
+    return tensor_of(node.inputs[1]), tensor_of(node.inputs[2]) if len(node.inputs) > 2 else None
 
 
 def _agree(source: ir.Node, node: ir.Node) -> bool:
@@ -221,4 +223,4 @@ def _left_over(graph: ir.Graph) -> Iterator[Refused]:
         for value in node.outputs:
             readers = [f"{use.node.op_type} reads '{value.name}'" for use in value.uses()]
             readers += [f"'{value.name}' is an output of the graph"] if value.is_graph_output() else []
-            yield from (Refused(label_of(node), INSIDE, _FLOAT_MODEL, reader) for reader in readers[:1])
+            yield from (Refused(node_label(node), INSIDE, _FLOAT_MODEL, reader) for reader in readers[:1])

@@ -20,9 +20,10 @@ from onnx_ir.passes import common
 
 from surgery.declaration import Declaration, Pass, Refused, Rewritten
 from surgery.matching import ONNX_DOMAINS, Matched
+from surgery.naming import node_label
 from surgery.quantised import EIGHT_BITS
 from surgery.quantised_forms import FORMS, WITHOUT_FORM, Form
-from surgery.splice import Draft, label_of, splice
+from surgery.splice import Draft, splice
 
 HAS_FORM = "a quantised operator that has a float form"
 CONSTANT = "a quantised operator with constant weights and scales in their usual place"
@@ -55,7 +56,7 @@ def decompose_quantised_operators() -> Pass:
             return Rewritten(given, 0)
         model = given.clone()
         refused = [
-            Refused(label_of(node), HAS_FORM, _FLOAT_MODEL, f"{node.op_type} has none")
+            Refused(node_label(node), HAS_FORM, _FLOAT_MODEL, f"{node.op_type} has none")
             for node in model.graph
             if _is_without(node)
         ]
@@ -63,7 +64,7 @@ def decompose_quantised_operators() -> Pass:
         for node in [node for node in model.graph if _form(node)]:
             found = _rewrite(node)
             hits += found is None
-            refused += [] if found is None else [Refused(label_of(node), CONSTANT, _FLOAT_MODEL, found)]
+            refused += [] if found is None else [Refused(node_label(node), CONSTANT, _FLOAT_MODEL, found)]
         if refused:
             return Rewritten(given, 0, tuple(refused))
         common.RemoveUnusedNodesPass()(model)

@@ -21,7 +21,7 @@ import numpy as np
 import onnx_ir as ir
 
 from surgery.declaration import Declaration, Exact, Pass, Rewritten
-from surgery.matching import ONNX_DOMAINS, Matched, is_one_of
+from surgery.matching import Matched, is_one_of, opset_of
 from surgery.node_types import Types, output_types, stated_type
 from surgery.scopes import Names, drop_unused, fresh_node_name, fresh_value_name, names_of, replace_value
 from surgery.sequence_members import Members, draft, members_of, position, whole
@@ -51,7 +51,7 @@ def decompose_sequences() -> Pass:
     """The pass; its hits are the operators that are gone."""
 
     def rewrite(model: ir.Model) -> Rewritten:
-        opset = max(model.opset_imports.get(domain, 0) for domain in ONNX_DOMAINS)
+        opset = opset_of(model)
         if opset < AXES_ARE_INPUTS or not any(is_one_of(node, DECLARATION.matches) for node in model.graph):
             return Rewritten(model, 0)
         rewritten = model.clone()

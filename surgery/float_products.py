@@ -7,9 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 import onnx_ir as ir
 
+from surgery.graph import graph_of
 from surgery.integer_products import Product
-from surgery.quantised import Numbers, constant_of
-from surgery.splice import Draft, constant, label_of, splice
+from surgery.naming import node_stem
+from surgery.quantised import Numbers
+from surgery.splice import Draft, constant, name_drafted, splice
+from surgery.weights import tensor_of
 
 _FLOAT_FORM = {"MatMulInteger": "MatMul", "ConvInteger": "Conv"}
 
@@ -48,22 +51,15 @@ def float_product(product: Product, factors: Sequence[ir.Value | None], made_by:
 
 def insert_before(node: ir.Node, made: ir.Node, made_by: str) -> None:
     """Put `made` before `node`, under a name that says which pass made it; its new constants become weights."""
-    graph = node.graph
-    assert graph is not None
-    made.name = f"{label_of(node)}/{made_by}"
-    for place, value in enumerate(made.outputs):
-        value.name = f"{node.outputs[place].name}.{made_by}"
-    for place, read in enumerate(made.inputs):
-        if read is not None and read.const_value is not None and read.graph is None and read.producer() is None:
-            read.name = f"{node.outputs[0].name}.{made_by}.c{place}"
-            graph.register_initializer(read)
+    graph = graph_of(node)
+    name_drafted(graph, made, f"{node_stem(node)}/{made_by}", f"{node.outputs[0].name}.{made_by}")
     graph.insert_before(node, made)
 
 
 def _centred(node: ir.Node, index: int) -> Numbers:
     """The constant factor without its zero point, as float32."""
-    tensor = constant_of(node.inputs[index])
-    zero = constant_of(node.inputs[index + 2]) if len(node.inputs) > index + 2 else None
+    tensor = tensor_of(node.inputs[index])
+    zero = tensor_of(node.inputs[index + 2]) if len(node.inputs) > index + 2 else None
     assert tensor is not None
     weight: Numbers = tensor.numpy().astype(np.float32)
     if zero is not None:
@@ -101,5 +97,5 @@ def _scaled(weight: Numbers, scale: Numbers, op: str, index: int) -> Numbers | N
 
 def _is_channels(value: ir.Value, weight: ir.Value | None) -> bool:
     """Whether `value` is a constant with one entry a filter, as Conv takes its bias."""
-    tensor, filters = constant_of(value), None if weight is None else weight.shape
+    tensor, filters = tensor_of(value), None if weight is None else weight.shape
     return tensor is not None and filters is not None and tuple(tensor.shape.numpy()) == (filters[0],)

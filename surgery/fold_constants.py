@@ -19,17 +19,18 @@ onnxruntime 1.23's offline optimisation is at 128 dB on the encoder, and surgery
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import onnx_ir as ir
 
 from surgery.constant_branches import inline_branch, taken_branch
 from surgery.constant_limits import Budget, computed, largest_output
-from surgery.constant_nodes import stated
 from surgery.declaration import Declaration, Exact, Pass, Refused, Rewritten
-from surgery.matching import ONNX_DOMAINS, Matched
+from surgery.matching import ONNX_DOMAINS, Matched, opset_of
+from surgery.naming import node_label
 from surgery.node_types import Types, output_types, stated_type, static_sizes
 from surgery.scopes import Names, drop_unused, drop_unused_weights, fresh_value_name, named, names_of, replace_value
+from surgery.weights import stated
 
 LARGEST_TENSOR_BYTES = 2**31
 """Largest tensor of a graph: what a protobuf holds at most, and half of what 32 bits address."""
@@ -61,7 +62,7 @@ def fold_constants() -> Pass:
 
     def rewrite(model: ir.Model) -> Rewritten:
         folded = model.clone()
-        hits, refused = _fold(folded.graph, folded.opset_imports)
+        hits, refused = _fold(folded.graph)
         if refused or not hits:
             return Rewritten(model, 0, refused)
         return Rewritten(folded, hits)
@@ -69,9 +70,9 @@ def fold_constants() -> Pass:
     return Pass(DECLARATION, rewrite)
 
 
-def _fold(graph: ir.Graph, opsets: Mapping[str, int]) -> tuple[int, tuple[Refused, ...]]:
+def _fold(graph: ir.Graph) -> tuple[int, tuple[Refused, ...]]:
     """Fold `graph` in place: how often, and which tensors are out of bounds."""
-    opset = max(opsets.get(domain, 0) for domain in ONNX_DOMAINS)
+    opset = opset_of(graph)
     types: Types = {value: known for value in graph.inputs if (known := stated_type(value)) is not None}
     names, budget, hits = names_of(graph), Budget(), 0
     refused: list[Refused] = []
@@ -122,10 +123,9 @@ def _too_large(node: ir.Node, types: Types) -> Refused | None:
     size, shape = largest_output(node, types)
     if size <= LARGEST_TENSOR_BYTES:
         return None
-    label = node.name or f"the node that makes '{node.outputs[0].name}'"
     much = "without end" if math.isinf(size) else f"of {size / 2**30:.1f} GiB, shape {shape}"
     limit = f"at most {LARGEST_TENSOR_BYTES // 2**30} GiB each"
-    return Refused(label, A_SIZE, limit, f"{node.op_type} makes one {much}")
+    return Refused(node_label(node), A_SIZE, limit, f"{node.op_type} makes one {much}")
 
 
 def _put(node: ir.Node, replacements: Sequence[ir.Value | ir.TensorProtocol], names: Names) -> None:

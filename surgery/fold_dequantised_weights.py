@@ -21,8 +21,9 @@ from onnx_ir.passes import common
 from surgery.declaration import Declaration, Exact, Pass, Rewritten
 from surgery.graph_constants import add_constant
 from surgery.matching import ONNX_DOMAINS, Matched
-from surgery.quantised import CHOOSING, constant_of, dequantised
+from surgery.quantised import CHOOSING, dequantised
 from surgery.splice import Draft, splice
+from surgery.weights import tensor_of
 
 DEQUANTISING = (*ONNX_DOMAINS, "com.microsoft")
 """onnxruntime has QuantizeLinear and DequantizeLinear of its own, with more types and the same meaning."""
@@ -71,15 +72,15 @@ def _plan(graph: ir.Graph) -> list[_Place]:
 def _place(node: ir.Node) -> _Place | None:
     if node.op_type != "DequantizeLinear" or node.domain not in DEQUANTISING:
         return None
-    scale = constant_of(node.inputs[1])
+    scale = tensor_of(node.inputs[1])
     zero_point = node.inputs[2] if len(node.inputs) > 2 else None
-    if scale is None or (zero_point is not None and constant_of(zero_point) is None):
+    if scale is None or (zero_point is not None and tensor_of(zero_point) is None):
         return None
     weight, chain = node.inputs[0], []
     while weight is not None and (before := weight.producer()) is not None and _chooses(before):
         chain.append(before)
         weight = before.inputs[0]
-    quantised = constant_of(weight)
+    quantised = tensor_of(weight)
     if weight is None or quantised is None or not _fits(node, quantised, scale, bool(chain)):
         return None
     return _Place(node, weight, tuple(chain))
@@ -106,7 +107,7 @@ def _layout(node: ir.Node) -> tuple[int, int]:
 
 
 def _float_weight(graph: ir.Graph, place: _Place) -> ir.Value:
-    inputs = [constant_of(value) for value in (place.weight, *place.node.inputs[1:])]
+    inputs = [tensor_of(value) for value in (place.weight, *place.node.inputs[1:])]
     quantised, scale, zero_point = (*inputs, None)[:3]
     assert quantised is not None
     assert scale is not None

@@ -19,9 +19,12 @@ import numpy as np
 import onnx_ir as ir
 
 from surgery.declaration import Declaration, Exact, Pass, Refused, Rewritten
+from surgery.graph import input_at
 from surgery.inferred import infer_types
 from surgery.matching import Matched, is_one_of
-from surgery.splice import Draft, label_of, splice, whole_numbers
+from surgery.naming import node_label
+from surgery.splice import Draft, splice, whole_numbers
+from surgery.weights import tensor_of
 
 A_LENGTH = "an output that holds something"
 
@@ -53,7 +56,7 @@ def fold_empty_parts() -> Pass:
         infer_types(clone)
         found = [node for node in clone.graph if _has_empty_part(node)]
         refused = [
-            Refused(label_of(node), A_LENGTH, "at least one value", f"'{value.name}' is a part of length 0")
+            Refused(node_label(node), A_LENGTH, "at least one value", f"'{value.name}' is a part of length 0")
             for node in found
             for value, length in zip(node.outputs, _lengths(node), strict=True)
             if length == 0 and value.is_graph_output()
@@ -71,8 +74,8 @@ def _lengths(node: ir.Node) -> list[int]:
     """The stated lengths of the parts; none where they are not stated or computed."""
     if "split" in node.attributes:
         return list(node.attributes["split"].as_ints())
-    given = node.inputs[1] if len(node.inputs) > 1 else None
-    tensor = None if given is None else ir.convenience.get_const_tensor(given)
+    given = input_at(node, 1)
+    tensor = tensor_of(given)
     return [] if tensor is None else [int(length) for length in tensor.numpy()]
 
 

@@ -37,6 +37,24 @@ def value_named(graph: ir.Graph, name: str) -> ir.Value:
     return convenience.create_value_mapping(graph, include_subgraphs=False)[name]
 
 
+def graph_of(node: ir.Node) -> ir.Graph:
+    """The graph that `node` stands in."""
+    assert isinstance(node.graph, ir.Graph)
+    return node.graph
+
+
+def input_at(node: ir.Node, place: int) -> ir.Value | None:
+    """Input `place` of `node`; None where it is left out."""
+    return node.inputs[place] if place < len(node.inputs) else None
+
+
+def input_of(node: ir.Node, place: int = 0) -> ir.Value:
+    """Input `place` of `node`, which is not left out."""
+    value = node.inputs[place]
+    assert value is not None
+    return value
+
+
 def ancestors(values: Iterable[ir.Value]) -> set[ir.Node]:
     """Every node that `values` depend on, captures of nested graphs included."""
     found: set[ir.Node] = set()

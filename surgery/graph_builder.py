@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 from numpy.typing import NDArray
-from onnx_ir import convenience
 
-from surgery.conv_axes import static_sizes
+from surgery.graph import graph_of
 from surgery.graph_constants import add_constant
+from surgery.inferred import static_shape
 from surgery.scopes import drop_unused_weights
 
 
@@ -47,7 +47,7 @@ class Builder:
 
     def first(self, value: ir.Value, axis: int, length: int, what: str) -> ir.Value:
         """The first `length` steps of `value` along `axis`."""
-        sizes = static_sizes(value)
+        sizes = sizes_of(value)
         if sizes[axis] == length:
             return value
         names = (f"{what}_start", f"{what}_end", f"{what}_axis")
@@ -62,7 +62,7 @@ class Builder:
         the number of blocks divides both its parts (few blocks), the toolkit's rule `reduce_reshape_op_around_concat`
         takes the Reshape before it, which needs a real torch (measured, 2.3.2).
         """
-        sizes = static_sizes(value)
+        sizes = sizes_of(value)
         if not before and not behind:
             return value
         filled = [size + (before + behind if place == axis else 0) for place, size in enumerate(sizes)]
@@ -75,24 +75,11 @@ class Builder:
         return self.add("Concat", [value, zeros], filled, "filled", axis=axis)
 
 
-def constant_input(node: ir.Node, place: int) -> NDArray[Any] | None:
-    """The values of input `place` of `node`, where it is a constant that no one may replace."""
-    value = node.inputs[place] if place < len(node.inputs) else None
-    tensor = None if value is None or value.is_graph_input() else convenience.get_const_tensor(value)
-    return None if tensor is None else tensor.numpy()
-
-
-def graph_of(node: ir.Node) -> ir.Graph:
-    """The graph that `node` stands in."""
-    assert isinstance(node.graph, ir.Graph)
-    return node.graph
-
-
-def input_of(node: ir.Node, place: int = 0) -> ir.Value:
-    """Input `place` of `node`, which is not left out."""
-    value = node.inputs[place]
-    assert value is not None
-    return value
+def sizes_of(value: ir.Value) -> list[int]:
+    """The sizes of `value`, which has a static shape: an input that was looked at, or what a `Builder` made."""
+    shape = static_shape(value)
+    assert shape is not None
+    return list(shape)
 
 
 def take_place(node: ir.Node, made: ir.Value) -> None:

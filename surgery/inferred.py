@@ -33,6 +33,21 @@ def infer_types(model: ir.Model) -> None:
         value.type, value.shape = kind, shape
 
 
+def inferred(model: ir.Model) -> dict[str, ir.Value]:
+    """Every named value of the main graph of a copy of `model`, with its type and shape; `model` is left as it is."""
+    copy = model.clone()
+    infer_types(copy)
+    values = [*copy.graph.inputs, *copy.graph.initializers.values(), *(v for node in copy.graph for v in node.outputs)]
+    return {value.name: value for value in values if value.name}
+
+
+def static_shape(value: ir.Value | None) -> tuple[int, ...] | None:
+    """The sizes of `value`; None where one is not known, or there is no value."""
+    if value is None or value.shape is None or not value.shape.is_static():
+        return None
+    return tuple(value.shape.numpy())
+
+
 def _no_tensors(model: ir.Model) -> set[ir.Value]:
     """The values that nodes make and that are sequences or optional values, by their operators' definitions."""
     found = {value for value in model.graph.inputs if not isinstance(value.type, (ir.TensorType, type(None)))}

@@ -12,7 +12,8 @@ import numpy as np
 import onnx_ir as ir
 
 from surgery.matching import ONNX_DOMAINS
-from surgery.quantised import CHOOSING, Numbers, carries, constant_of
+from surgery.quantised import CHOOSING, Numbers, carries
+from surgery.weights import tensor_of
 
 PRODUCTS = frozenset({"MatMulInteger", "ConvInteger"})
 FLOATS = (ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.DOUBLE, ir.DataType.BFLOAT16)
@@ -113,8 +114,8 @@ def product_at(node: ir.Node) -> Product | str:
 def _factor(node: ir.Node, index: int) -> ir.Node | str | None:
     """The DynamicQuantizeLinear that a factor comes from; None for a constant; or what stands in the way."""
     zero_point = node.inputs[index + 2] if len(node.inputs) > index + 2 else None
-    if constant_of(node.inputs[index]) is not None:
-        known = zero_point is None or constant_of(zero_point) is not None
+    if tensor_of(node.inputs[index]) is not None:
+        known = zero_point is None or tensor_of(zero_point) is not None
         return None if known else f"the zero point of '{node.inputs[index].name}' is computed"  # type: ignore[union-attr]
     source = quantiser_of(node.inputs[index])
     name = None if node.inputs[index] is None else node.inputs[index].name  # type: ignore[union-attr]
@@ -130,7 +131,7 @@ def _scales(value: ir.Value | None) -> _Scales | None:
     todo, found = [value], _Scales(Counter(), np.array(1.0))
     while todo:
         part = todo.pop()
-        tensor = constant_of(part)
+        tensor = tensor_of(part)
         if tensor is not None:
             found = found * _Scales(Counter(), tensor.numpy())
             continue

@@ -1,28 +1,14 @@
-"""What the passes over a graph's inputs and outputs share: names, static shapes, and tensors that change places."""
+"""What the passes over a graph's inputs and outputs share: sizes and types, names, and tensors that change places."""
 
 from __future__ import annotations
 
 import math
 
 import onnx_ir as ir
-from onnx_ir.passes.common import ShapeInferencePass
 
 LARGEST_TENSOR = 1 << 27
 """Most values of a tensor that a pass brings in: half a GiB of float32, and a window's tensors take some MB (Piper's
 whole engine 43, toolkit-facts). A file may claim any size, and a comparison would draw and hold it."""
-
-
-def node_label(node: ir.Node) -> str:
-    """How a refusal names `node`: by its name, or by its first output where it has none."""
-    if node.name:
-        return f"node '{node.name}'"
-    return f"the unnamed node that makes '{node.outputs[0].name}'" if node.outputs else "an unnamed node"
-
-
-def static_shape(value: ir.Value) -> tuple[int, ...] | None:
-    """The sizes of `value`; None where one is not known."""
-    sizes = None if value.shape is None else [size for size in value.shape if isinstance(size, int)]
-    return tuple(sizes) if sizes is not None and value.shape is not None and len(sizes) == len(value.shape) else None
 
 
 def is_reasonable(shape: tuple[int, ...]) -> bool:
@@ -33,14 +19,6 @@ def is_reasonable(shape: tuple[int, ...]) -> bool:
 def numpy_dtype(value: ir.Value) -> str:
     """The name of the dtype of `value` ("float32"), which is float32 where the graph does not say."""
     return "float32" if value.dtype is None else str(value.dtype.numpy().name)
-
-
-def inferred(model: ir.Model) -> dict[str, ir.Value]:
-    """Every named value of the main graph of a copy of `model`, with what ONNX shape inference finds."""
-    copy = model.clone()
-    ShapeInferencePass(check_type=False, strict_mode=False, data_prop=True)(copy)
-    values = [*copy.graph.inputs, *copy.graph.initializers.values(), *(v for node in copy.graph for v in node.outputs)]
-    return {value.name: value for value in values if value.name}
 
 
 def fresh_name(graph: ir.Graph, wanted: str) -> str:

@@ -29,6 +29,7 @@ from surgery.declaration import Declaration, Exact, Pass, Refused, Rewritten
 from surgery.elementwise import ELEMENTWISE
 from surgery.graph import ancestors, descendants, level_of_ratio
 from surgery.matching import is_one_of
+from surgery.naming import node_label
 
 MASK_MULTIPLIES = "a node that multiplies by the mask"
 ONE_RATE = "one rate a node"
@@ -79,7 +80,7 @@ def _plan(graph: ir.Graph, mask_name: str) -> _Plan | tuple[Refused, ...]:
     multiplying = [] if mask is None else [n for n in graph if n.op_type == "Mul" and mask in n.inputs]
     if mask is None or not multiplying:
         got = "there is no such input" if mask is None else "no Mul reads it"
-        return (Refused(mask_name, MASK_MULTIPLIES, "one at least", got),)
+        return (Refused(f"input '{mask_name}'", MASK_MULTIPLIES, "one at least", got),)
     start = multiplying[-1].outputs
     behind = descendants(graph, start) & ancestors(graph.outputs)
     decoder = [node for node in graph if node in behind]
@@ -87,7 +88,7 @@ def _plan(graph: ir.Graph, mask_name: str) -> _Plan | tuple[Refused, ...]:
     up_to_last = ancestors([value for node in convolutions for value in node.inputs if value is not None])
     between = [node for node in decoder if node in up_to_last and not is_one_of(node, CONVOLUTIONS)]
     refused = [
-        Refused(node.name or "", TIME_AXIS_KEPT, "an operator of surgery/elementwise.py", node.op_type)
+        Refused(node_label(node), TIME_AXIS_KEPT, "an operator of surgery/elementwise.py", node.op_type)
         for node in between
         if not is_one_of(node, ELEMENTWISE)
     ]
@@ -97,7 +98,7 @@ def _plan(graph: ir.Graph, mask_name: str) -> _Plan | tuple[Refused, ...]:
     try:
         rate_of = level_of_ratio(decoder, start)
     except ValueError as error:
-        return (Refused(mask_name, ONE_RATE, "1", str(error)),)
+        return (Refused(f"input '{mask_name}'", ONE_RATE, "1", str(error)),)
     rated = [(node, rate_of[node.outputs[0]]) for node in convolutions]
     return _Plan(mask, tuple(sorted(rated, key=lambda pair: pair[1])))
 

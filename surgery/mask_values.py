@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import onnx_ir as ir
 from numpy.typing import NDArray
-from onnx_ir.convenience import get_const_tensor
 
 from surgery.matching import ONNX_DOMAINS, Matched
+from surgery.weights import tensor_of
 
 FLOATS = (ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.DOUBLE, ir.DataType.BFLOAT16)
 
@@ -46,9 +46,7 @@ _TRUTHS = ORDERS | {"Not", "And", "Or", "Xor", "IsNaN", "IsInf"}
 
 def array_of(value: ir.Value | None) -> NDArray[np.float64] | None:
     """The constant that `value` is, as float64; None where it is none, or no number of these."""
-    if value is None or value.is_graph_input():
-        return None
-    tensor = get_const_tensor(value)
+    tensor = tensor_of(value)
     if tensor is None or tensor.dtype == ir.DataType.STRING:
         return None
     return np.asarray(tensor.numpy(), np.float64)

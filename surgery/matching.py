@@ -39,3 +39,10 @@ class Matched:
 def is_one_of(node: ir.Node, operators: Collection[Matched]) -> bool:
     """Whether `node` is an operator of `operators`."""
     return node.domain in ONNX_DOMAINS and any(node.op_type == matched.op for matched in operators)
+
+
+def opset_of(part: ir.Model | ir.Graph | ir.Function | ir.Node) -> int:
+    """The opset of ONNX's own operators in `part`, under either spelling of their domain; of a node, in its graph."""
+    holder = part.graph if isinstance(part, ir.Node) else part
+    assert holder is not None
+    return max(holder.opset_imports.get(domain, 0) for domain in ONNX_DOMAINS)

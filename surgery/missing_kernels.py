@@ -12,8 +12,10 @@ from functools import reduce
 import numpy as np
 import onnx_ir as ir
 
+from surgery.graph import input_at
 from surgery.opset_raise import dtype_of
 from surgery.splice import Draft, constant
+from surgery.weights import tensor_of
 
 Builder = Callable[[ir.Node, Draft, int], "ir.Value | None"]
 """Takes the node, the draft and the graph's opset (13 to 19)."""
@@ -151,8 +153,8 @@ def _cast_like(node: ir.Node, draft: Draft, opset: int) -> ir.Value | None:
 def _trilu(node: ir.Node, draft: Draft, opset: int) -> ir.Value | None:
     """What is in the triangle, 0 elsewhere; chosen, not multiplied: -inf times 0 is NaN."""
     x = given(node)
-    diagonal = node.inputs[1] if len(node.inputs) > 1 else None
-    offset = None if diagonal is None else ir.convenience.get_const_tensor(diagonal)
+    diagonal = input_at(node, 1)
+    offset = tensor_of(diagonal)
     if (diagonal is not None and offset is None) or x.shape is None or len(x.shape) < 2:
         return None
     rows, columns = x.shape[-2], x.shape[-1]

@@ -7,19 +7,18 @@ from math import prod
 
 import onnx_ir as ir
 
+from surgery.graph import input_at
 from surgery.group_normalization import group_normalization
 from surgery.missing_kernels import Builder, given, number
+from surgery.reductions import reduced
 from surgery.splice import Draft, whole_numbers
-
-AXES_ARE_INPUTS = 18
-"""From this opset on the axes of ReduceMean and its like are an input; those of ReduceSum are since 13."""
 
 
 def _axes(node: ir.Node) -> ir.Value | None:
     """The axes of a reduction as an input."""
     if "axes" in node.attributes:
         return whole_numbers(list(node.attributes["axes"].as_ints()))
-    return node.inputs[1] if len(node.inputs) > 1 else None
+    return input_at(node, 1)
 
 
 def _is_summed(node: ir.Node) -> bool:
@@ -36,13 +35,6 @@ def _summed(builder: Builder) -> Builder:
 def _sum(node: ir.Node, draft: Draft, values: ir.Value) -> ir.Value:
     """`values` summed over the axes of `node`."""
     return draft.add("ReduceSum", values, _axes(node), keepdims=node.attributes.get("keepdims"))
-
-
-def _reduce(op: str, draft: Draft, opset: int, values: ir.Value, axes: Sequence[int]) -> ir.Value:
-    """A reduction that keeps its axes."""
-    if opset >= AXES_ARE_INPUTS:
-        return draft.add(op, values, whole_numbers(axes))
-    return draft.add(op, values, axes=list(axes))
 
 
 def _l1(node: ir.Node, draft: Draft, opset: int) -> ir.Value:
@@ -129,8 +121,8 @@ MVN_EPSILON = 1e-9
 def _mean_variance(node: ir.Node, draft: Draft, opset: int) -> ir.Value:
     """(x - mean) / (deviation + 1e-9), the variance as the mean square of x - mean, which cancels nothing."""
     axes = list(node.attributes["axes"].as_ints()) if "axes" in node.attributes else [0, 2, 3]
-    centred = draft.add("Sub", given(node), _reduce("ReduceMean", draft, opset, given(node), axes))
-    variance = _reduce("ReduceMean", draft, opset, draft.add("Mul", centred, centred), axes)
+    centred = draft.add("Sub", given(node), reduced(draft, "ReduceMean", given(node), axes, opset))
+    variance = reduced(draft, "ReduceMean", draft.add("Mul", centred, centred), axes, opset)
     deviation = draft.add("Add", draft.add("Sqrt", variance), number(node, MVN_EPSILON))
     return draft.add("Div", centred, deviation)
 

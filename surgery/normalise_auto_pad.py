@@ -22,14 +22,15 @@ Exact: the same padding.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import onnx_ir as ir
 
 from surgery.declaration import Declaration, Exact, Pass, Refused, Rewritten
-from surgery.interface import inferred, node_label, static_shape
+from surgery.inferred import static_shape
 from surgery.matching import Matched, is_one_of
+from surgery.naming import node_label
+from surgery.node_rewrites import rewrite_nodes
 
 KNOWN_LENGTH = "a known input shape"
 KNOWN_KERNEL = "a known kernel shape"
@@ -89,18 +90,7 @@ def normalise_auto_pad() -> Pass:
 
 
 def _rewrite(model: ir.Model) -> Rewritten:
-    if not any(_is_implicit(node) for node in model.graph):
-        return Rewritten(model, 0)
-    copy = model.clone()
-    known = inferred(copy)
-    looked = [_look(node, known) for node in copy.graph if _is_implicit(node)]
-    refused = tuple(found for found in looked if isinstance(found, Refused))
-    if refused:
-        return Rewritten(model, 0, refused)
-    paddings = [found for found in looked if isinstance(found, _Padding)]
-    for padding in paddings:
-        _write(padding)
-    return Rewritten(copy if paddings else model, hits=len(paddings))
+    return rewrite_nodes(model, _is_implicit, _look, _write)
 
 
 def _is_implicit(node: ir.Node) -> bool:
@@ -111,16 +101,15 @@ def _auto_pad(node: ir.Node) -> str:
     return node.attributes["auto_pad"].as_string() if "auto_pad" in node.attributes else "NOTSET"
 
 
-def _look(node: ir.Node, known: Mapping[str, ir.Value]) -> _Padding | Refused | None:
+def _look(node: ir.Node) -> _Padding | Refused | None:
     """The plan for one node; None where its attributes fit nothing, which onnxruntime will say."""
-    kernel = _kernel(node, known)
+    kernel = _kernel(node)
     if kernel is None:
         return Refused(node_label(node), KNOWN_KERNEL, "a kernel_shape or weights of known shape", "neither")
     rank = len(kernel)
     if _auto_pad(node) == "VALID" and "output_shape" not in node.attributes:
         return _Padding(node, (0,) * 2 * rank)
-    x = node.inputs[0]
-    shape = None if x is None else static_shape(known.get(x.name or "", x))
+    shape = static_shape(node.inputs[0])
     if shape is None or len(shape) != rank + 2:
         got = "no static shape" if shape is None else f"{list(shape)}"
         return Refused(node_label(node), KNOWN_LENGTH, f"a static shape of rank {rank + 2}", got)
@@ -160,11 +149,10 @@ def _is_sound(node: ir.Node, rank: int, strides: list[int], dilations: list[int]
     return lengths == {rank} and len(output_shape) in (rank, rank + 2) and min(strides + dilations) > 0
 
 
-def _kernel(node: ir.Node, known: Mapping[str, ir.Value]) -> tuple[int, ...] | None:
+def _kernel(node: ir.Node) -> tuple[int, ...] | None:
     if "kernel_shape" in node.attributes:
         return tuple(node.attributes["kernel_shape"].as_ints())
-    weight = node.inputs[1] if len(node.inputs) > 1 else None
-    shape = None if weight is None else static_shape(known.get(weight.name or "", weight))
+    shape = static_shape(node.inputs[1]) if len(node.inputs) > 1 else None
     return None if shape is None else shape[2:]
 
 

@@ -26,9 +26,11 @@ import numpy as np
 import onnx_ir as ir
 
 from surgery.declaration import Declaration, Exact, Pass, Refused, Rewritten
+from surgery.graph import graph_of, input_at
 from surgery.graph_constants import add_constant
-from surgery.interface import inferred, node_label
-from surgery.matching import Matched, is_one_of
+from surgery.matching import Matched, is_one_of, opset_of
+from surgery.naming import node_label
+from surgery.node_rewrites import rewrite_nodes
 from surgery.splice import Draft, constant, splice
 from surgery.weights import weight_of
 
@@ -50,6 +52,9 @@ DECLARATION = Declaration(
 _FLOATS = (ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.BFLOAT16, ir.DataType.DOUBLE)
 _WHOLE = (ir.DataType.INT32, ir.DataType.INT64)
 
+_BOUNDS_AS_INPUTS_SINCE = 11
+"""Before it the bounds of Clip are attributes (ONNX operator changelog)."""
+
 Bound = float | int | ir.Value | None
 """A number, a computed tensor, or none."""
 
@@ -70,23 +75,16 @@ def normalise_clip_bounds() -> Pass:
 
 
 def _rewrite(model: ir.Model) -> Rewritten:
-    if not any(is_one_of(node, DECLARATION.matches) for node in model.graph):
-        return Rewritten(model, 0)
-    copy = model.clone()
-    types = {name: value.dtype for name, value in inferred(copy).items()}
-    looked = [_look(node, types) for node in copy.graph if is_one_of(node, DECLARATION.matches)]
-    clips = [found for found in looked if isinstance(found, _Clip)]
-    refused = tuple(found for found in looked if isinstance(found, Refused))
-    if not clips or refused:
-        return Rewritten(model, 0, refused)
-    for clip in clips:
-        _replace(copy.graph, clip)
-    return Rewritten(copy, hits=len(clips))
+    return rewrite_nodes(model, _is_matched, _look, _replace)
 
 
-def _look(node: ir.Node, types: dict[str, ir.DataType | None]) -> _Clip | Refused | None:
+def _is_matched(node: ir.Node) -> bool:
+    return is_one_of(node, DECLARATION.matches)
+
+
+def _look(node: ir.Node) -> _Clip | Refused | None:
     """The plan for one Clip; None where it stays as it is."""
-    values = [node.inputs[place] if place < len(node.inputs) else None for place in (1, 2)]
+    values = [input_at(node, place) for place in (1, 2)]
     constants = [weight_of(value) for value in values]
     given = [_attribute(node, name) for name in ("min", "max")]
     for value, tensor in zip(values, constants, strict=True):
@@ -99,7 +97,7 @@ def _look(node: ir.Node, types: dict[str, ir.DataType | None]) -> _Clip | Refuse
     ]
     if any(isinstance(bound, float) and np.isnan(bound) for bound in numbers):
         return Refused(node_label(node), NUMBERS, "a number", "NaN")
-    typed = [types.get(value.name or "") for value in [*values, *node.inputs[:1]] if value is not None]
+    typed = [value.dtype for value in [*values, *node.inputs[:1]] if value is not None]
     dtype = next((known for known in typed if known is not None), ir.DataType.FLOAT)
     if dtype in _FLOATS:
         low, high = _ordered(_within(numbers[0], -1), _within(numbers[1], 1))
@@ -141,8 +139,9 @@ def _ordered(low: Bound, high: Bound) -> tuple[Bound, Bound]:
     return low, high
 
 
-def _replace(graph: ir.Graph, clip: _Clip) -> None:
+def _replace(clip: _Clip) -> None:
     node, x = clip.node, clip.node.inputs[0]
+    graph = graph_of(node)
     assert x is not None
     if clip.low is None and clip.high is None:
         _bypass(graph, node, x)
@@ -173,7 +172,7 @@ def _numbers(clip: _Clip) -> tuple[float, float]:
 
 
 def _set_bounds(graph: ir.Graph, node: ir.Node, low: float, high: float, dtype: ir.DataType) -> None:
-    if _opset_has_attributes(graph):
+    if opset_of(graph) < _BOUNDS_AS_INPUTS_SINCE:
         node.attributes["min"], node.attributes["max"] = ir.AttrFloat32("min", low), ir.AttrFloat32("max", high)
         return
     stem = f"{node.outputs[0].name}.{DECLARATION.name}"
@@ -184,10 +183,6 @@ def _set_bounds(graph: ir.Graph, node: ir.Node, low: float, high: float, dtype: 
     node.resize_inputs(3)
     for place, bound in enumerate(bounds, 1):
         node.replace_input_with(place, bound)
-
-
-def _opset_has_attributes(graph: ir.Graph) -> bool:
-    return graph.opset_imports.get("", 11) < 11
 
 
 def _by_max(draft: Draft, x: ir.Value, clip: _Clip) -> ir.Value:

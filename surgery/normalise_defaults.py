@@ -17,16 +17,19 @@ Exact: the defaults of the operators, written out.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import onnx_ir as ir
 
 from surgery.declaration import Declaration, Exact, Pass, Refused, Rewritten
+from surgery.graph import graph_of
 from surgery.graph_constants import add_constant
-from surgery.interface import inferred, node_label, static_shape
+from surgery.inferred import static_shape
 from surgery.matching import Matched, is_one_of
+from surgery.naming import node_label
+from surgery.node_rewrites import rewrite_nodes
 from surgery.weights import weight_of
 
 KNOWN_SHAPE = "a known input shape"
@@ -74,24 +77,21 @@ def normalise_defaults() -> Pass:
 
 
 def _rewrite(model: ir.Model) -> Rewritten:
-    if not any(is_one_of(node, DECLARATION.matches) for node in model.graph):
-        return Rewritten(model, 0)
-    copy = model.clone()
-    known = inferred(copy)
-    looked = [_LOOKS[node.op_type](node, known) for node in copy.graph if is_one_of(node, DECLARATION.matches)]
-    edits = [found for found in looked if isinstance(found, _Edit)]
-    refused = tuple(found for found in looked if isinstance(found, Refused))
-    if not edits or refused:
-        return Rewritten(model, 0, refused)
-    for edit in edits:
-        _write(copy.graph, edit)
-    return Rewritten(copy, hits=len(edits))
+    return rewrite_nodes(model, _is_matched, _look, _write)
 
 
-def _split(node: ir.Node, known: Mapping[str, ir.Value]) -> Found:
+def _is_matched(node: ir.Node) -> bool:
+    return is_one_of(node, DECLARATION.matches)
+
+
+def _look(node: ir.Node) -> Found:
+    return _LOOKS[node.op_type](node)
+
+
+def _split(node: ir.Node) -> Found:
     if "num_outputs" not in node.attributes or (len(node.inputs) > 1 and node.inputs[1] is not None):
         return None
-    shape = _shape(node.inputs[0], known)
+    shape = static_shape(node.inputs[0])
     if shape is None:
         return _no_shape(node)
     axis = node.attributes["axis"].as_int() if "axis" in node.attributes else 0
@@ -104,10 +104,10 @@ def _split(node: ir.Node, known: Mapping[str, ir.Value]) -> Found:
     return _Edit(node, {1: lengths}, inputs=2)
 
 
-def _pad(node: ir.Node, known: Mapping[str, ir.Value]) -> Found:
+def _pad(node: ir.Node) -> Found:
     if len(node.inputs) < 4 or node.inputs[3] is None:
         return None
-    shape = _shape(node.inputs[0], known, static=False)
+    shape = None if node.inputs[0] is None else node.inputs[0].shape  # only its rank is asked for
     if shape is None:
         return _no_shape(node)
     lists = [_whole_numbers(node.inputs[place]) for place in (1, 3)]
@@ -125,7 +125,7 @@ def _pad(node: ir.Node, known: Mapping[str, ir.Value]) -> Found:
     return _Edit(node, {1: tuple(written)}, inputs=3 if node.inputs[2] is not None else 2)
 
 
-def _einsum(node: ir.Node, known: Mapping[str, ir.Value]) -> Found:
+def _einsum(node: ir.Node) -> Found:
     given = node.attributes["equation"].as_string()
     terms, _, output = "".join(given.split()).partition("->")
     if "->" not in given:
@@ -135,28 +135,18 @@ def _einsum(node: ir.Node, known: Mapping[str, ir.Value]) -> Found:
     return None if equation == given else _Edit(node, {}, inputs=len(node.inputs), equation=equation)
 
 
-def _batch_normalization(node: ir.Node, known: Mapping[str, ir.Value]) -> Found:
+def _batch_normalization(node: ir.Node) -> Found:
     if "training_mode" in node.attributes and node.attributes["training_mode"].as_int():
         return Refused(node_label(node), INFERENCE, "training_mode 0", "1: export the model in evaluation mode")
     return None
 
 
-_LOOKS: Mapping[str, Callable[[ir.Node, Mapping[str, ir.Value]], Found]] = {
+_LOOKS: Mapping[str, Callable[[ir.Node], Found]] = {
     "Split": _split,
     "Pad": _pad,
     "Einsum": _einsum,
     "BatchNormalization": _batch_normalization,
 }
-
-
-def _shape(value: ir.Value | None, known: Mapping[str, ir.Value], static: bool = True) -> Sequence[int] | None:
-    """The sizes of `value`, 0 for an unknown one where they need not be static; None where it cannot be had."""
-    if value is None:
-        return None
-    there = known.get(value.name or "", value)
-    if static or there.shape is None:
-        return static_shape(there)
-    return [size if isinstance(size, int) else 0 for size in there.shape]
 
 
 def _no_shape(node: ir.Node) -> Refused:
@@ -168,12 +158,12 @@ def _whole_numbers(value: ir.Value | None) -> tuple[int, ...] | None:
     return None if weight is None else tuple(int(number) for number in weight.reshape(-1))
 
 
-def _write(graph: ir.Graph, edit: _Edit) -> None:
+def _write(edit: _Edit) -> None:
     node = edit.node
     node.resize_inputs(edit.inputs)
     for place, numbers in edit.lists.items():
         name = f"{node.outputs[0].name}.{DECLARATION.name}.{place}"
-        node.replace_input_with(place, add_constant(graph, name, np.array(numbers, np.int64)))
+        node.replace_input_with(place, add_constant(graph_of(node), name, np.array(numbers, np.int64)))
     if edit.equation is not None:
         node.attributes["equation"] = ir.AttrString("equation", edit.equation)
     if edit.lists:

@@ -18,8 +18,12 @@ import numpy as np
 import onnx_ir as ir
 
 from surgery.declaration import Declaration, Exact, Pass, Refused, Rewritten
-from surgery.interface import fresh_name, inferred, is_reasonable, node_label, static_shape
+from surgery.graph import input_at
+from surgery.inferred import inferred, static_shape
+from surgery.interface import fresh_name, is_reasonable
 from surgery.matching import Matched, is_one_of
+from surgery.naming import node_label
+from surgery.weights import tensor_of
 
 INFERENCE = "Dropout outside training"
 KNOWN_MASK = "known sizes of a mask that is read"
@@ -67,10 +71,10 @@ def _rewrite(model: ir.Model) -> Rewritten:
 
 def _plan(index: int, node: ir.Node, known: dict[str, ir.Value]) -> _Place | Refused | None:
     """None where the toolkit takes the node as it is."""
-    training = node.inputs[2] if len(node.inputs) > 2 else None
+    training = input_at(node, 2)
     trains = training is not None
     if training is not None:
-        mode = ir.convenience.get_const_tensor(training)
+        mode = tensor_of(training)
         if mode is None:
             got = f"its training_mode '{training.name}' is no constant"
             return Refused(node_label(node), INFERENCE, "training_mode false", got)
@@ -96,11 +100,11 @@ def _mask(node: ir.Node) -> ir.Value | None:
 
 def _ratio(node: ir.Node) -> float | None:
     """0.5 by default (ONNX operator specification); None where it is computed."""
-    ratio = node.inputs[1] if len(node.inputs) > 1 else None
+    ratio = input_at(node, 1)
     if ratio is None:
         stated = node.attributes.get("ratio")  # up to opset 11
         return 0.5 if stated is None else stated.as_float()
-    tensor = ir.convenience.get_const_tensor(ratio)
+    tensor = tensor_of(ratio)
     return None if tensor is None else float(tensor.numpy().reshape(-1)[0])
 
 

@@ -19,7 +19,7 @@ Exact: the defaults of the operators.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,9 +28,13 @@ from numpy.typing import NDArray
 from onnx import defs
 
 from surgery.declaration import Declaration, Exact, Pass, Refused, Rewritten
+from surgery.graph import graph_of
 from surgery.graph_constants import add_constant
-from surgery.interface import fresh_name, inferred, node_label, static_shape
-from surgery.matching import ONNX_DOMAINS, Matched, is_one_of
+from surgery.inferred import static_shape
+from surgery.interface import fresh_name
+from surgery.matching import ONNX_DOMAINS, Matched, is_one_of, opset_of
+from surgery.naming import node_label
+from surgery.node_rewrites import rewrite_nodes
 
 KNOWN_WEIGHTS = "recurrent weights of known shape"
 KNOWN_STARTS = "starts of known length"
@@ -71,38 +75,26 @@ def normalise_empty_slots() -> Pass:
 
 
 def _rewrite(model: ir.Model) -> Rewritten:
-    if not any(_has_gap(node) for node in model.graph):
-        return Rewritten(model, 0)
-    copy = model.clone()
-    known = inferred(copy)
-    opset = copy.opset_imports.get("", copy.opset_imports.get("ai.onnx", 1))
-    looked = [_look(node, known, opset) for node in copy.graph if _has_gap(node)]
-    found = [slots for slots in looked if isinstance(slots, _Slots)]
-    refused = tuple(slots for slots in looked if isinstance(slots, Refused))
-    if not found or refused:
-        return Rewritten(model, 0, refused)
-    for slots in found:
-        _write(copy.graph, slots)
-    return Rewritten(copy, hits=len(found))
+    return rewrite_nodes(model, _has_gap, _look, _write)
 
 
 def _has_gap(node: ir.Node) -> bool:
     return any(value is None for value in node.inputs) or any(not value.name for value in node.outputs)
 
 
-def _look(node: ir.Node, known: Mapping[str, ir.Value], opset: int) -> _Slots | Refused | None:
+def _look(node: ir.Node) -> _Slots | Refused | None:
     fill = None
     inputs = _length(node.inputs)
     if is_one_of(node, (SLICE,)) and inputs > _FILLED and node.inputs[_FILLED] is None:
-        fill = _axes(node, known)
+        fill = _axes(node)
     elif is_one_of(node, (LSTM, GRU)) and inputs > _FILLED and node.inputs[_FILLED] is None:
-        fill = _bias(node, known)
+        fill = _bias(node)
     if isinstance(fill, Refused):
         return fill
     outputs = _length([value if value.name else None for value in node.outputs])
     if not outputs:
         return None
-    kept = max([outputs, *(place + 1 for place in range(len(node.outputs)) if not _is_optional(node, place, opset))])
+    kept = max([outputs, *(place + 1 for place in range(len(node.outputs)) if not _is_optional(node, place))])
     named = tuple(place for place in range(kept) if not node.outputs[place].name)
     if (inputs, kept) == (len(node.inputs), len(node.outputs)) and not named and fill is None:
         return None
@@ -114,35 +106,35 @@ def _length(values: Sequence[ir.Value | None]) -> int:
     return max((place for place, value in enumerate(values, 1) if value is not None), default=0)
 
 
-def _is_optional(node: ir.Node, place: int, opset: int) -> bool:
+def _is_optional(node: ir.Node, place: int) -> bool:
     """Whether ONNX lets the output be left out; of an operator that it does not know, none."""
+    opset = opset_of(node)
     if node.domain not in ONNX_DOMAINS or not defs.has(node.op_type, opset, ""):
         return False
     formal = defs.get_schema(node.op_type, opset, "").outputs
     return place < len(formal) and formal[place].option == defs.OpSchema.FormalParameterOption.Optional
 
 
-def _axes(node: ir.Node, known: Mapping[str, ir.Value]) -> NDArray[np.generic] | Refused:
-    starts = node.inputs[1]
-    shape = None if starts is None else static_shape(known.get(starts.name or "", starts))
+def _axes(node: ir.Node) -> NDArray[np.generic] | Refused:
+    shape = static_shape(node.inputs[1])
     if shape is None or len(shape) != 1:
         return Refused(node_label(node), KNOWN_STARTS, "a shape [n]", "none" if shape is None else str(list(shape)))
     return np.arange(shape[0], dtype=np.int64)
 
 
-def _bias(node: ir.Node, known: Mapping[str, ir.Value]) -> NDArray[np.generic] | Refused:
+def _bias(node: ir.Node) -> NDArray[np.generic] | Refused:
     """[directions, 2 k H] from the recurrent weights [directions, k H, H]."""
     weight = node.inputs[2]
-    there = None if weight is None else known.get(weight.name or "", weight)
-    shape = None if there is None else static_shape(there)
-    if there is None or shape is None or len(shape) != 3:
+    shape = static_shape(weight)
+    if weight is None or shape is None or len(shape) != 3:
         got = "none" if shape is None else str(list(shape))
         return Refused(node_label(node), KNOWN_WEIGHTS, "a shape [directions, gates * hidden, hidden]", got)
-    return np.zeros((shape[0], 2 * shape[1]), np.float32 if there.dtype is None else there.dtype.numpy())
+    return np.zeros((shape[0], 2 * shape[1]), np.float32 if weight.dtype is None else weight.dtype.numpy())
 
 
-def _write(graph: ir.Graph, slots: _Slots) -> None:
+def _write(slots: _Slots) -> None:
     node = slots.node
+    graph = graph_of(node)
     node.resize_inputs(slots.inputs)
     node.resize_outputs(slots.outputs)
     stem = next(value.name for value in node.outputs if value.name)

@@ -14,14 +14,15 @@ Exact: the definition of the operator; the same numbers are normalised together.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import onnx_ir as ir
 
 from surgery.declaration import Declaration, Exact, Pass, Rewritten
-from surgery.interface import inferred, static_shape
+from surgery.inferred import static_shape
 from surgery.matching import Matched, is_one_of
+from surgery.node_rewrites import rewrite_nodes
 from surgery.splice import Draft, constant, splice, whole_numbers
 from surgery.weights import weight_of
 
@@ -61,23 +62,17 @@ def normalise_layer_norm() -> Pass:
 
 
 def _rewrite(model: ir.Model) -> Rewritten:
-    if not any(is_one_of(node, DECLARATION.matches) for node in model.graph):
-        return Rewritten(model, 0)
-    copy = model.clone()
-    known = inferred(copy)
-    norms = [found for node in copy.graph if is_one_of(node, DECLARATION.matches) if (found := _look(node, known))]
-    if not norms:
-        return Rewritten(model, 0)
-    for norm in norms:
-        _replace(norm)
-    return Rewritten(copy, hits=len(norms))
+    return rewrite_nodes(model, _is_matched, _look, _replace)
 
 
-def _look(node: ir.Node, known: Mapping[str, ir.Value]) -> _Norm | None:
+def _is_matched(node: ir.Node) -> bool:
+    return is_one_of(node, DECLARATION.matches)
+
+
+def _look(node: ir.Node) -> _Norm | None:
     """The plan for one node; None where it stays as it is."""
-    x = node.inputs[0] if node.inputs else None
     axis = node.attributes["axis"].as_int() if "axis" in node.attributes else AXIS
-    shape = None if x is None else _shape_to_flatten(node, axis, static_shape(known.get(x.name or "", x)))
+    shape = _shape_to_flatten(node, axis, static_shape(node.inputs[0])) if node.inputs else None
     written = "axis" in node.attributes and "epsilon" in node.attributes
     return None if written and shape is None else _Norm(node, axis, shape)
 

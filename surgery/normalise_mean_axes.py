@@ -16,14 +16,16 @@ Exact: the same numbers in the same order.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import onnx_ir as ir
 
 from surgery.declaration import Declaration, Exact, Pass, Rewritten
-from surgery.interface import inferred, static_shape
-from surgery.matching import Matched, is_one_of
+from surgery.graph import input_at
+from surgery.inferred import static_shape
+from surgery.matching import Matched, is_one_of, opset_of
+from surgery.node_rewrites import rewrite_nodes
+from surgery.reductions import reduced
 from surgery.splice import Draft, splice, whole_numbers
 from surgery.weights import weight_of
 
@@ -58,40 +60,27 @@ def normalise_mean_axes() -> Pass:
 
 
 def _rewrite(model: ir.Model) -> Rewritten:
-    if not any(is_one_of(node, DECLARATION.matches) for node in model.graph):
-        return Rewritten(model, 0)
-    copy = model.clone()
-    known = inferred(copy)
-    means = [found for node in copy.graph if is_one_of(node, DECLARATION.matches) if (found := _look(node, known))]
-    if not means:
-        return Rewritten(model, 0)
-    for mean in means:
-        draft = Draft()
-        made = _mean(draft, mean, copy.opset_imports.get("", _AXES_ATTRIBUTE_UP_TO))
-        shaped = made if mean.shape is None else draft.add("Reshape", made, whole_numbers(mean.shape))
-        splice(mean.node, draft.nodes, [shaped], DECLARATION.name)
-    return Rewritten(copy, hits=len(means))
+    return rewrite_nodes(model, _is_matched, _look, _write)
 
 
-def _mean(draft: Draft, mean: _Mean, opset: int) -> ir.Value:
-    x = mean.node.inputs[0]
-    if opset <= _AXES_ATTRIBUTE_UP_TO:
-        return draft.add("ReduceMean", x, axes=mean.axes, keepdims=1)
-    return draft.add("ReduceMean", x, whole_numbers(mean.axes), keepdims=1)
+def _is_matched(node: ir.Node) -> bool:
+    return is_one_of(node, DECLARATION.matches)
 
 
-_AXES_ATTRIBUTE_UP_TO = 17
-"""Highest opset in which ReduceMean has its axes as an attribute (ONNX changelog)."""
+def _write(mean: _Mean) -> None:
+    draft = Draft()
+    made = reduced(draft, "ReduceMean", mean.node.inputs[0], mean.axes, opset_of(mean.node))
+    shaped = made if mean.shape is None else draft.add("Reshape", made, whole_numbers(mean.shape))
+    splice(mean.node, draft.nodes, [shaped], DECLARATION.name)
 
 
 def _keeps(node: ir.Node) -> bool:
     return "keepdims" not in node.attributes or bool(node.attributes["keepdims"].as_int())
 
 
-def _look(node: ir.Node, known: Mapping[str, ir.Value]) -> _Mean | None:
+def _look(node: ir.Node) -> _Mean | None:
     """The plan for one node; None where it stays as it is."""
-    x = node.inputs[0] if node.inputs else None
-    shape = None if x is None else static_shape(known.get(x.name or "", x))
+    shape = static_shape(node.inputs[0]) if node.inputs else None
     axes = None if shape is None else _axes(node, len(shape))
     if shape is None or axes is None or 0 in shape:
         return None
@@ -103,7 +92,7 @@ def _look(node: ir.Node, known: Mapping[str, ir.Value]) -> _Mean | None:
 
 def _axes(node: ir.Node, rank: int) -> tuple[int, ...] | None:
     """The axes from the front, sorted; every one where none is stated. None where they are computed, or none at all."""
-    given = node.inputs[1] if len(node.inputs) > 1 else None
+    given = input_at(node, 1)
     weight = weight_of(given)
     if given is not None and weight is None:
         return None

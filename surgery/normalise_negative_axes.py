@@ -14,7 +14,6 @@ Exact: the same axis.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,9 +22,11 @@ import onnx_ir as ir
 from numpy.typing import NDArray
 
 from surgery.declaration import Declaration, Exact, Pass, Refused, Rewritten
+from surgery.graph import graph_of
 from surgery.graph_constants import add_constant
-from surgery.interface import inferred, node_label
 from surgery.matching import Matched, is_one_of
+from surgery.naming import node_label
+from surgery.node_rewrites import rewrite_nodes
 from surgery.weights import weight_of
 
 CONSTANT_AXIS = "a constant axis of a CumSum"
@@ -60,25 +61,23 @@ def normalise_negative_axes() -> Pass:
 
 
 def _rewrite(model: ir.Model) -> Rewritten:
-    if not any(is_one_of(node, DECLARATION.matches) for node in model.graph):
-        return Rewritten(model, 0)
-    copy = model.clone()
-    known = inferred(copy)
-    looked = [_look(node, known) for node in copy.graph if is_one_of(node, DECLARATION.matches)]
-    counted = [found for found in looked if isinstance(found, _Counted)]
-    refused = tuple(found for found in looked if isinstance(found, Refused))
-    if not counted or refused:
-        return Rewritten(model, 0, refused)
-    for found in counted:
-        if "axis" in found.node.attributes:
-            found.node.attributes["axis"] = ir.AttrInt64("axis", found.axis.item())
-        else:
-            name = f"{found.node.outputs[0].name}.{DECLARATION.name}"
-            found.node.replace_input_with(_AXIS, add_constant(copy.graph, name, found.axis))
-    return Rewritten(copy, hits=len(counted))
+    return rewrite_nodes(model, _is_matched, _look, _write)
 
 
-def _look(node: ir.Node, known: Mapping[str, ir.Value]) -> _Counted | Refused | None:
+def _is_matched(node: ir.Node) -> bool:
+    return is_one_of(node, DECLARATION.matches)
+
+
+def _write(counted: _Counted) -> None:
+    node = counted.node
+    if "axis" in node.attributes:
+        node.attributes["axis"] = ir.AttrInt64("axis", counted.axis.item())
+    else:
+        name = f"{node.outputs[0].name}.{DECLARATION.name}"
+        node.replace_input_with(_AXIS, add_constant(graph_of(node), name, counted.axis))
+
+
+def _look(node: ir.Node) -> _Counted | Refused | None:
     """The plan for one node; None where its axis is counted from the front."""
     x, given = (*node.inputs, None, None)[:2]
     if node.op_type == "GatherElements":
@@ -91,7 +90,7 @@ def _look(node: ir.Node, known: Mapping[str, ir.Value]) -> _Counted | Refused | 
         axis = weight
     if axis.size != 1 or axis.item() >= 0:
         return None
-    shape = None if x is None else known.get(x.name or "", x).shape
+    shape = None if x is None else x.shape
     if shape is None:
         return Refused(node_label(node), KNOWN_RANK, "its shape", "none")
     return _Counted(node, np.asarray(axis + len(shape), axis.dtype)) if axis.item() >= -len(shape) else None

@@ -27,10 +27,11 @@ from contracts.onnx_versions import HIGHEST_OPSET
 from surgery.declaration import Declaration, Exact, Pass, Refused, Rewritten
 from surgery.inferred import infer_types
 from surgery.matching import ONNX_DOMAINS
+from surgery.naming import node_label
 from surgery.opset_lower import LOWERED, WRONG_BODIES, is_new, relabelled, same_meaning
 from surgery.opset_raise import raised
 from surgery.schema_functions import body_of, is_defined
-from surgery.splice import Draft, label_of, splice
+from surgery.splice import Draft, splice
 
 LOWEST_READ = 7
 """onnxruntime, and with it the proof, begins there; Add of opset 6 with `broadcast` stops the toolkit (measured)."""
@@ -103,7 +104,7 @@ def _convert(model: ir.Model, opset: int) -> Iterator[Refused | str]:
         if isinstance(outcome, str):
             yield _without_equal(node, version, outcome)
         elif outcome:
-            yield label_of(node)
+            yield node_label(node)
 
 
 def _raise(node: ir.Node, opset: int) -> str | bool:
@@ -144,4 +145,4 @@ def _lower(node: ir.Node, opset: int, todo: list[tuple[ir.Node, int]]) -> str | 
 
 
 def _without_equal(node: ir.Node, opset: int, why: str) -> Refused:
-    return Refused(label_of(node), AN_EQUAL, f"another form of {node.op_type} (opset {opset})", why)
+    return Refused(node_label(node), AN_EQUAL, f"another form of {node.op_type} (opset {opset})", why)

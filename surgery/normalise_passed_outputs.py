@@ -19,7 +19,8 @@ import onnx_ir as ir
 
 from surgery.declaration import Declaration, Exact, Pass, Refused, Rewritten
 from surgery.graph import varying_values
-from surgery.interface import fresh_name, inferred, put_before_output
+from surgery.inferred import inferred
+from surgery.interface import fresh_name, put_before_output
 from surgery.passing import passed_value
 
 COMPUTED = "an output that depends on an input"

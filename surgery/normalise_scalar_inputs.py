@@ -19,7 +19,8 @@ from collections.abc import Iterator
 import onnx_ir as ir
 
 from surgery.declaration import Declaration, Exact, Interface, Pass, Recast, Rewritten
-from surgery.interface import fresh_name, insert_behind, numpy_dtype, static_shape
+from surgery.inferred import static_shape
+from surgery.interface import fresh_name, insert_behind, numpy_dtype
 
 DECLARATION = Declaration(
     name="normalise_scalar_inputs",

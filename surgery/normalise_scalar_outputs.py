@@ -15,7 +15,8 @@ import numpy as np
 import onnx_ir as ir
 
 from surgery.declaration import Declaration, Exact, Interface, Pass, Recast, Rewritten
-from surgery.interface import fresh_name, inferred, numpy_dtype, put_before_output, static_shape
+from surgery.inferred import inferred, static_shape
+from surgery.interface import fresh_name, numpy_dtype, put_before_output
 
 DECLARATION = Declaration(
     name="normalise_scalar_outputs",

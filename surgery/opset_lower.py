@@ -12,9 +12,11 @@ import onnx_ir as ir
 from onnx import defs
 
 from contracts.onnx_versions import HIGHEST_OPSET
+from surgery.graph import input_at
 from surgery.group_normalization import group_normalization
 from surgery.opset_raise import Outcome
 from surgery.splice import Draft
+from surgery.weights import tensor_of
 
 NEUTRAL: Mapping[str, Mapping[str, Collection[int | str] | None]] = {
     "Cast": {"round_mode": None},
@@ -81,8 +83,8 @@ def without(node: ir.Node, name: str) -> dict[str, ir.Attr]:
 
 
 def _dft(node: ir.Node, draft: Draft) -> Outcome:
-    axis = node.inputs[2] if len(node.inputs) > 2 else None
-    known = None if axis is None else ir.convenience.get_const_tensor(axis)
+    axis = input_at(node, 2)
+    known = tensor_of(axis)
     if axis is not None and known is None:
         return "its axis is computed"
     number = -2 if known is None else int(known.numpy())

@@ -12,7 +12,9 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
+from surgery.graph import input_at
 from surgery.splice import Draft, constant, whole_numbers
+from surgery.weights import tensor_of
 
 Outcome = list[ir.Value] | str
 """What stands for the named outputs, or why nothing can."""
@@ -44,7 +46,7 @@ def _scalar(node: ir.Node, name: str, absent: float | None) -> ir.Value | None:
 
 def dtype_of(node: ir.Node) -> ir.DataType:
     """The type of the node's first input; float32 where nothing says it."""
-    first = node.inputs[0] if node.inputs else None
+    first = input_at(node, 0)
     return ir.DataType.FLOAT if first is None or first.dtype is None else first.dtype
 
 
@@ -103,7 +105,7 @@ def _resized(node: ir.Node, draft: Draft, scales: ir.Value | None) -> Outcome:
     mode = node.attributes["mode"].as_string() if "mode" in node.attributes else "nearest"
     rounding = "floor"
     if mode == "nearest":
-        known = None if scales is None else ir.convenience.get_const_tensor(scales)
+        known = tensor_of(scales)
         factors = np.ones(0) if known is None else known.numpy()
         if node.op_type == "Resize" and known is None:
             return "its scales are computed"
@@ -127,7 +129,7 @@ def _resize_11(node: ir.Node, draft: Draft) -> Outcome:
 
 
 def _is_empty(value: ir.Value | None) -> bool:
-    known = None if value is None else ir.convenience.get_const_tensor(value)
+    known = tensor_of(value)
     return known is not None and known.size == 0
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
-from surgery.interface import static_shape
+from surgery.graph import input_at
+from surgery.inferred import static_shape
 from surgery.matching import ONNX_DOMAINS
+from surgery.weights import tensor_of
 
 _KEEPS_ORDER = frozenset({"Identity", "Dropout", "Reshape", "Squeeze", "Unsqueeze", "Flatten", "Cast", "CastLike"})
 """The values of their first input in their order; of another shape, or of another type, maybe."""
@@ -93,7 +95,7 @@ def _not_neutral(node: ir.Node, shape: tuple[int, ...], known: dict[str, ir.Valu
     pairs = [(first, second), (second, first)] if node.op_type in _COMMUTES else [(first, second)]
     for kept, other in pairs:
         if kept is not None and other is not None and _kind(kept, known)[0] == shape:
-            tensor = ir.convenience.get_const_tensor(other)
+            tensor = tensor_of(other)
             if tensor is not None and bool(np.all(tensor.numpy() == _NEUTRAL[node.op_type])):
                 return kept
     return None
@@ -102,11 +104,11 @@ def _not_neutral(node: ir.Node, shape: tuple[int, ...], known: dict[str, ir.Valu
 def _untouched(node: ir.Node, first: ir.Value, known: dict[str, ir.Value]) -> ir.Value | None:
     """The first input of a Pad of nothing, or of a Slice that steps forward and keeps the shape."""
     if node.op_type == "Pad" and len(node.inputs) > 1 and node.inputs[1] is not None:
-        pads = ir.convenience.get_const_tensor(node.inputs[1])
+        pads = tensor_of(node.inputs[1])
         return first if pads is not None and not np.any(pads.numpy()) else None
     if node.op_type == "Slice":
-        steps = node.inputs[4] if len(node.inputs) > 4 else None
-        tensor = None if steps is None else ir.convenience.get_const_tensor(steps)
+        steps = input_at(node, 4)
+        tensor = tensor_of(steps)
         forward = steps is None or (tensor is not None and bool(np.all(tensor.numpy() > 0)))
         shape = _kind(first, known)[0]
         return first if forward and shape is not None and shape == _kind(node.outputs[0], known)[0] else None

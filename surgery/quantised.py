@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 from numpy.typing import NDArray
-from onnx_ir.convenience import get_const_tensor
 
 from surgery.declaration import Bounded
 from surgery.matching import ONNX_DOMAINS
@@ -48,11 +47,6 @@ def carries(node: ir.Node | None) -> bool:
         return False
     between = node.op_type == "Resize" and node.attributes.get_string("mode", "nearest") in ("nearest", "linear")
     return between or node.op_type in _CARRYING
-
-
-def constant_of(value: ir.Value | None) -> ir.TensorProtocol | None:
-    """The constant that `value` is; None where it is none, or an input that may be replaced."""
-    return None if value is None or value.is_graph_input() else get_const_tensor(value)
 
 
 def dequantised(
@@ -97,9 +91,3 @@ def _spread(values: Numbers, rank: int, axis: int, block: int, shape: tuple[int,
     aligned = [1] * rank
     aligned[axis] = values.size
     return values.reshape(aligned)
-
-
-def opset_of(node: ir.Node) -> int:
-    """The opset of ONNX's own operators in the graph of `node`."""
-    assert node.graph is not None
-    return max(node.graph.opset_imports.get(domain, 0) for domain in ONNX_DOMAINS)

@@ -11,8 +11,10 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import onnx_ir as ir
 
-from surgery.quantised import Numbers, constant_of, dequantised
+from surgery.graph import input_at
+from surgery.quantised import Numbers, dequantised
 from surgery.splice import Draft, constant
+from surgery.weights import tensor_of
 
 Form = Callable[[ir.Node, Draft], "ir.Value | str"]
 
@@ -20,13 +22,13 @@ _CHANNELS_LAST = "channels_last"
 
 
 def _input(node: ir.Node, index: int) -> ir.Value | None:
-    return node.inputs[index] if index < len(node.inputs) else None
+    return input_at(node, index)
 
 
 def _number(node: ir.Node, draft: Draft, index: int, axis: int = 0) -> ir.Value | str:
     """The float of a quantised input at `index`, its scale and zero point behind it; a constant is made float here."""
     value, scale, zero = (_input(node, index + offset) for offset in range(3))
-    known = [constant_of(part) for part in (value, scale, zero)]
+    known = [tensor_of(part) for part in (value, scale, zero)]
     if known[1] is None or (zero is not None and known[2] is None):
         return f"the scale or zero point of '{None if value is None else value.name}' is computed"
     if known[0] is not None:
@@ -41,7 +43,7 @@ def _attributes(node: ir.Node, *dropped: str) -> dict[str, ir.Attr]:
 
 
 def _quantise(node: ir.Node, draft: Draft, value: ir.Value, index: int) -> ir.Value | str:
-    scale = constant_of(_input(node, index))
+    scale = tensor_of(_input(node, index))
     if scale is None or scale.size != 1:
         return "the scale of its output is computed, or there are several"
     return draft.add("QuantizeLinear", value, node.inputs[index], _input(node, index + 1))
@@ -106,7 +108,7 @@ def _bias(node: ir.Node, index: int) -> ir.Value | str | None:
     value = _input(node, index)
     if value is None:
         return None
-    parts = [constant_of(part) for part in (value, node.inputs[1], node.inputs[4])]
+    parts = [tensor_of(part) for part in (value, node.inputs[1], node.inputs[4])]
     if any(part is None for part in parts):
         return f"its bias '{value.name}' or the scales of it are computed"
     integers, one, other = (part.numpy() for part in parts if part is not None)
@@ -154,7 +156,7 @@ def _dynamic_lstm(node: ir.Node, draft: Draft) -> ir.Value | str:
 
 def _lstm_weight(node: ir.Node, index: int, scale: int) -> Numbers | str:
     """A weight [directions, in, 4 * hidden] as LSTM has it: [directions, 4 * hidden, in]."""
-    parts = [constant_of(_input(node, at)) for at in (index, scale, scale + 1)]
+    parts = [tensor_of(_input(node, at)) for at in (index, scale, scale + 1)]
     if parts[0] is None or parts[1] is None:
         return "its weights are computed"
     factor, zero = parts[1].numpy(), 0 if parts[2] is None else parts[2].numpy().astype(np.int32)
@@ -165,7 +167,7 @@ def _lstm_weight(node: ir.Node, index: int, scale: int) -> Numbers | str:
 
 
 def _weight(node: ir.Node, index: int, scale: int, zero: int, axis: int) -> Numbers | str:
-    parts = [constant_of(_input(node, at)) for at in (index, scale, zero)]
+    parts = [tensor_of(_input(node, at)) for at in (index, scale, zero)]
     if parts[0] is None or parts[1] is None:
         return "its weights are computed"
     return dequantised(parts[0], parts[1], parts[2], axis)
@@ -175,7 +177,7 @@ def _n_bits(node: ir.Node, draft: Draft) -> ir.Value | str:
     """Weights [n, blocks, bytes] of 4 or 8 bits, low nibble first; a scale and a zero point a block."""
     bits, size = node.attributes.get_int("bits", 4), node.attributes.get_int("block_size", 0)
     columns, depth = node.attributes.get_int("N", 0), node.attributes.get_int("K", 0)
-    packed, scale, zero = (constant_of(_input(node, at)) for at in (1, 2, 3))
+    packed, scale, zero = (tensor_of(_input(node, at)) for at in (1, 2, 3))
     if packed is None or scale is None or bits not in (4, 8) or _input(node, 4) is not None:
         return f"its weights are computed, reordered or of {bits} bits"
     blocks = -(-depth // size)

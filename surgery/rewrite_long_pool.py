@@ -16,10 +16,9 @@ Exact: every output is the same window's.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import onnx_ir as ir
-from onnx_ir.passes.common import ShapeInferencePass
 
 from contracts.convolution_fields import (
     LONGEST_AVERAGE_POOL,
@@ -28,10 +27,12 @@ from contracts.convolution_fields import (
     Axis,
     pooled_overflow,
 )
-from surgery.conv_axes import axes_of, static_sizes
-from surgery.declaration import Declaration, Exact, Pass, Refused, Rewritten
-from surgery.graph_builder import Builder, graph_of, input_of, take_place
+from surgery.conv_axes import axes_of
+from surgery.declaration import Declaration, Exact, Pass, Refused
+from surgery.graph import graph_of, input_of
+from surgery.graph_builder import Builder, sizes_of, take_place
 from surgery.matching import Matched, is_one_of
+from surgery.node_rewrites import rewrite_nodes
 
 _USED = frozenset({"ceil_mode", "dilations", "kernel_shape", "pads", "strides"})
 _EXPLICIT = {"auto_pad": "NOTSET or VALID"}
@@ -53,25 +54,23 @@ DECLARATION = Declaration(
 def rewrite_long_pool() -> Pass:
     """The pass; its hits are pools."""
 
-    def rewrite(model: ir.Model) -> Rewritten:
-        if not any(is_one_of(node, POOLS) for node in model.graph):
-            return Rewritten(model, 0)
-        changed = model.clone()
-        ShapeInferencePass(check_type=False, strict_mode=False, data_prop=True)(changed)
-        found = [(node, axis) for node in changed.graph if (axis := _long_axis(node)) is not None]
-        if not found:
-            return Rewritten(model, 0)
-        for node, axis in found:
-            _apply(node, axis)
-        return Rewritten(changed, hits=len(found))
-
-    return Pass(DECLARATION, rewrite)
+    return Pass(DECLARATION, lambda model: rewrite_nodes(model, _is_pool, _plan, _apply))
 
 
-def _long_axis(node: ir.Node) -> Axis | None:
-    """The axis of `node`, where it is a pool to rewrite."""
-    ceil_mode = node.attributes.get_int("ceil_mode", 0)
-    if not is_one_of(node, POOLS) or ceil_mode != 0 or len(node.outputs) != 1:
+@dataclass(frozen=True)
+class _Plan:
+    """A pool, and its one axis, which is too long."""
+
+    node: ir.Node
+    axis: Axis
+
+
+def _is_pool(node: ir.Node) -> bool:
+    return is_one_of(node, POOLS)
+
+
+def _plan(node: ir.Node) -> _Plan | None:
+    if node.attributes.get_int("ceil_mode", 0) != 0 or len(node.outputs) != 1:
         return None
     axes = axes_of(node)
     if isinstance(axes, Refused) or len(axes) != 1 or axes[0].steps < 1 or not pooled_overflow(axes):
@@ -81,10 +80,11 @@ def _long_axis(node: ir.Node) -> Axis | None:
         fits = max(axis.kernel, axis.stride) <= LONGEST_AVERAGE_POOL and not axis.pad_begin and not axis.pad_end
     else:
         fits = axis.kernel <= LONGEST_MAX_POOL
-    return axis if fits and axis.dilation == 1 and axis.kernel > 1 else None
+    return _Plan(node, axis) if fits and axis.dilation == 1 and axis.kernel > 1 else None
 
 
-def _apply(node: ir.Node, axis: Axis) -> None:
+def _apply(plan: _Plan) -> None:
+    node, axis = plan.node, plan.axis
     make = Builder(graph_of(node), node, f"{DECLARATION.name}/{node.outputs[0].name}")
     rows = _rows(axis)
     take_place(node, _in_rows(make, node, axis, rows) if rows else _in_parts(make, node, axis))
@@ -99,7 +99,7 @@ def _rows(axis: Axis) -> int:
 
 
 def _in_rows(make: Builder, node: ir.Node, axis: Axis, rows: int) -> ir.Value:
-    batch, channels, _ = static_sizes(input_of(node))
+    batch, channels, _ = sizes_of(input_of(node))
     value = make.first(input_of(node), 2, axis.steps * axis.stride, "whole")
     value = make.reshape(value, [batch, channels, rows, axis.steps * axis.stride // rows], "rows")
     sizes = [batch, channels, rows, axis.steps // rows]
@@ -108,7 +108,7 @@ def _in_rows(make: Builder, node: ir.Node, axis: Axis, rows: int) -> ir.Value:
 
 
 def _in_parts(make: Builder, node: ir.Node, axis: Axis) -> ir.Value:
-    batch, channels, _ = static_sizes(input_of(node))
+    batch, channels, _ = sizes_of(input_of(node))
     each = (POOLED_LIMIT - axis.kernel) // axis.stride + 1
     parts = []
     for number, first in enumerate(range(0, axis.steps, each)):

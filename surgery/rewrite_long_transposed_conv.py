@@ -27,14 +27,16 @@ from math import prod
 import numpy as np
 import onnx_ir as ir
 from numpy.typing import NDArray
-from onnx_ir.passes.common import ShapeInferencePass
 
 from contracts.convolution_fields import SHORTEST_OVERFLOW, SPARED_STRIDES, TRANSPOSED_FIELDS, Axis, transposed_overflow
-from surgery.conv_axes import axes_of, kernel_of, numbers, static_sizes
-from surgery.declaration import Declaration, Exact, Pass, Refused, Rewritten
-from surgery.graph_builder import Builder, constant_input, graph_of, input_of, take_place
+from surgery.conv_axes import axes_of, kernel_of, numbers
+from surgery.declaration import Declaration, Exact, Pass, Refused
+from surgery.graph import graph_of, input_at, input_of
+from surgery.graph_builder import Builder, sizes_of, take_place
 from surgery.matching import Matched, is_one_of
+from surgery.node_rewrites import rewrite_nodes
 from surgery.phases import Phases, phases_of, spread_to_phases
+from surgery.weights import weight_of
 
 CONV_TRANSPOSE = Matched(
     "ConvTranspose",
@@ -64,24 +66,12 @@ class _Plan:
 def rewrite_long_transposed_conv() -> Pass:
     """The pass; its hits are transposed convolutions."""
 
-    def rewrite(model: ir.Model) -> Rewritten:
-        if not any(_may_overflow(node) for node in model.graph):
-            return Rewritten(model, 0)
-        changed = model.clone()
-        ShapeInferencePass(check_type=False, strict_mode=False, data_prop=True)(changed)
-        plans = [plan for node in changed.graph if (plan := _plan(node)) is not None]
-        if not plans:
-            return Rewritten(model, 0)
-        for plan in plans:
-            _apply(plan)
-        return Rewritten(changed, hits=len(plans))
-
-    return Pass(DECLARATION, rewrite)
+    return Pass(DECLARATION, lambda model: rewrite_nodes(model, _may_overflow, _plan, _apply))
 
 
 def _may_overflow(node: ir.Node) -> bool:
     """Whether `node` may be one to rewrite, before its shapes are known."""
-    if not is_one_of(node, (CONV_TRANSPOSE,)):
+    if not is_one_of(node, (CONV_TRANSPOSE,)) or "output_shape" in node.attributes:
         return False
     odd = not SPARED_STRIDES.issuperset(numbers(node, "strides", [1]))
     return odd or max(kernel_of(node), default=0) >= SHORTEST_OVERFLOW
@@ -93,12 +83,10 @@ def _overflows(axes: tuple[Axis, ...]) -> bool:
 
 
 def _plan(node: ir.Node) -> _Plan | None:
-    if not _may_overflow(node) or "output_shape" in node.attributes:
-        return None
     axes = axes_of(node)
     if isinstance(axes, Refused) or not _overflows(axes) or sum(axis.stride > 1 for axis in axes) > 1:
         return None
-    weight, bias = (constant_input(node, place) for place in (1, 2))
+    weight, bias = (weight_of(input_at(node, place)) for place in (1, 2))
     biased = len(node.inputs) > 2 and node.inputs[2] is not None
     more = numbers(node, "output_padding", [0] * len(axes))
     if weight is None or (biased and bias is None) or len(more) != len(axes):
@@ -117,7 +105,7 @@ def _apply(plan: _Plan) -> None:
     inputs = [given, make.constant("weight", weight)]
     if plan.bias is not None:
         inputs.append(make.constant("bias", np.repeat(plan.bias, stride)))
-    batch, channels = static_sizes(given)[0], weight.shape[0]
+    batch, channels = sizes_of(given)[0], weight.shape[0]
     steps = [axis.steps for axis in phases]
     attributes = {
         "kernel_shape": [axis.kernel for axis in phases],
@@ -134,14 +122,14 @@ def _apply(plan: _Plan) -> None:
 
 def _shuffled(make: Builder, made: ir.Value, phases: tuple[Phases, ...]) -> ir.Value:
     """[N, M s, ..., U, ...] as [N, M, ..., U s, ...], along the one strided axis; in four axes where it can be."""
-    batch, channels, *steps = static_sizes(made)
+    batch, channels, *steps = sizes_of(made)
     place, stride = next((place, axis.stride) for place, axis in enumerate(phases) if axis.stride > 1)
     channels //= stride
     before, behind = ([size] if size > 1 else [] for size in (prod(steps[:place]), prod(steps[place + 1 :])))
     outer = [batch * channels] if before or behind else [batch, channels]
     split = make.reshape(made, [*outer, stride, *before, steps[place], *behind], "split")
-    order = list(range(len(static_sizes(split))))
+    order = list(range(len(sizes_of(split))))
     order.insert(len(outer) + len(before) + 1, order.pop(len(outer)))
-    turned = make.add("Transpose", [split], [static_sizes(split)[axis] for axis in order], "turned", perm=order)
+    turned = make.add("Transpose", [split], [sizes_of(split)[axis] for axis in order], "turned", perm=order)
     steps[place] *= stride
     return make.reshape(turned, [batch, channels, *steps], "joined")

@@ -23,13 +23,14 @@ from dataclasses import dataclass
 
 import numpy as np
 import onnx_ir as ir
-from onnx_ir.convenience import get_const_tensor, replace_nodes_and_values
+from onnx_ir.convenience import replace_nodes_and_values
 from onnx_ir.passes import common
 
 from surgery.declaration import Declaration, Exact, Pass, Rewritten
 from surgery.graph_constants import add_constant
 from surgery.mask_paths import COMPARISONS, ENDS, PASSING, Paths, Use, paths_of
 from surgery.mask_values import FAR, FLOATS, HUGE, MASK
+from surgery.weights import tensor_of
 
 DECLARATION = Declaration(
     name="rewrite_mask_constants",
@@ -77,7 +78,7 @@ def _plan(graph: ir.Graph) -> list[_Mask]:
 
 def _mask_of(value: ir.Value) -> _Mask | None:
     """What to rewrite of a constant; None where it is no mask. Its values are read last: most constants are weights."""
-    tensor = get_const_tensor(value)
+    tensor = tensor_of(value)
     if tensor is None or tensor.dtype not in FLOATS or not _followed(value, trusting=True):
         return None
     values = tensor.numpy().astype(np.float64)
@@ -96,7 +97,7 @@ def _followed(value: ir.Value, trusting: bool) -> list[tuple[Use, Paths]]:
 
 def _limited(graph: ir.Graph, value: ir.Value) -> ir.Value:
     """A new constant like `value` in which what is huge is -1e4 or 1e4."""
-    tensor = get_const_tensor(value)
+    tensor = tensor_of(value)
     assert tensor is not None
     old = tensor.numpy()
     new = np.where(np.abs(old.astype(np.float64)) >= HUGE, np.copysign(MASK, old.astype(np.float64)), old)
@@ -105,7 +106,7 @@ def _limited(graph: ir.Graph, value: ir.Value) -> ir.Value:
 
 def _ask_anew(graph: ir.Graph, node: ir.Node) -> None:
     """Put x < -5e3 in the place of a node that asks which values of x are the old mask."""
-    asked = next(value for value in node.inputs if value is not None and get_const_tensor(value) is None)
+    asked = next(value for value in node.inputs if value is not None and tensor_of(value) is None)
     dtype = asked.dtype or ir.DataType.FLOAT
     name = f"{node.name or node.outputs[0].name}_{DECLARATION.name}"
     limit = add_constant(graph, f"{name}_limit", np.array(-FAR, dtype.numpy()), dtype)

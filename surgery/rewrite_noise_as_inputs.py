@@ -23,8 +23,10 @@ import onnx_ir as ir
 from contracts.contract import Noise
 from contracts.onnx_versions import LONGEST_NAME
 from surgery.declaration import AddedInput, Declaration, Exact, Interface, Pass, Refused, Rewritten
-from surgery.interface import LARGEST_TENSOR, fresh_name, inferred, is_reasonable, node_label, static_shape
+from surgery.inferred import inferred, static_shape
+from surgery.interface import LARGEST_TENSOR, fresh_name, is_reasonable
 from surgery.matching import Matched, is_one_of
+from surgery.naming import node_label
 
 PLAIN_DRAW = "noise that can be drawn before the graph runs"
 MAIN_GRAPH = "noise drawn in the main graph"

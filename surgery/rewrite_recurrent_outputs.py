@@ -20,8 +20,11 @@ import numpy as np
 import onnx_ir as ir
 
 from surgery.declaration import Declaration, Exact, Pass, Refused, Rewritten
-from surgery.interface import inferred, node_label, static_shape
-from surgery.matching import Matched, is_one_of
+from surgery.graph import input_at
+from surgery.inferred import static_shape
+from surgery.matching import Matched, is_one_of, opset_of
+from surgery.naming import node_label
+from surgery.node_rewrites import rewrite_nodes
 from surgery.splice import Draft, splice, whole_numbers
 from surgery.weights import weight_of
 
@@ -61,19 +64,19 @@ _LAST: Mapping[str, tuple[int, ...]] = {"forward": (-1,), "reverse": (0,), "bidi
 
 
 @dataclass(frozen=True)
-class _Cell:
-    """An LSTM whose cell alone is read."""
+class _State:
+    """The last state [directions, batch, hidden] of a GRU, behind so many steps."""
 
-    node: ir.Node
+    steps: int
+    shape: tuple[int, ...]
 
 
 @dataclass(frozen=True)
-class _State:
-    """A GRU whose last state [directions, batch, hidden] alone is read, of so many steps."""
+class _Plan:
+    """A GRU whose last state alone is read, or an LSTM, which has no `state` here, whose cell is."""
 
     node: ir.Node
-    steps: int
-    shape: tuple[int, ...]
+    state: _State | None = None
 
 
 def rewrite_recurrent_outputs() -> Pass:
@@ -82,25 +85,22 @@ def rewrite_recurrent_outputs() -> Pass:
 
 
 def _rewrite(model: ir.Model) -> Rewritten:
-    opset = model.opset_imports.get("", _FIRST_OPSET)
-    if opset < _FIRST_OPSET or not any(_is_wanted(node) for node in model.graph):
-        return Rewritten(model, 0)
-    copy = model.clone()
-    known = inferred(copy)
-    looked = [_look(node, known) for node in copy.graph if _is_wanted(node)]
-    refused = tuple(found for found in looked if isinstance(found, Refused))
-    if refused:
-        return Rewritten(model, 0, refused)
-    for found in looked:
-        if isinstance(found, _Cell):
-            _join_cell(found.node, opset)
-        elif isinstance(found, _State):
-            _take_state(found)
-    return Rewritten(copy, hits=len(looked))
+    return rewrite_nodes(model, _is_wanted, _look, _write)
+
+
+def _write(plan: _Plan) -> None:
+    if plan.state is None:
+        _join_cell(plan.node)
+    else:
+        _take_state(plan.node, plan.state)
 
 
 def _is_wanted(node: ir.Node) -> bool:
-    if not is_one_of(node, DECLARATION.matches) or ("layout" in node.attributes and node.attributes["layout"].as_int()):
+    if (
+        not is_one_of(node, DECLARATION.matches)
+        or opset_of(node) < _FIRST_OPSET
+        or node.attributes.get_int("layout", 0) != 0
+    ):
         return False
     if len(node.inputs) <= _WEIGHTS or _direction(node) not in _LAST:
         return False
@@ -118,47 +118,42 @@ def _is_read(value: ir.Value) -> bool:
     return bool(value.uses()) or value.is_graph_output()
 
 
-def _look(node: ir.Node, known: Mapping[str, ir.Value]) -> _Cell | _State | Refused:
+def _look(node: ir.Node) -> _Plan | Refused:
     if node.op_type == LSTM.op:
-        return _Cell(node)
-    x, weight = (
-        None if value is None else known.get(value.name or "", value)
-        for value in (node.inputs[0], node.inputs[_WEIGHTS])
-    )
-    sequence = None if x is None else static_shape(x)
-    recurrent = None if weight is None else static_shape(weight)
+        return _Plan(node)
+    sequence, recurrent = static_shape(node.inputs[0]), static_shape(node.inputs[_WEIGHTS])
     if sequence is None or recurrent is None or (len(sequence), len(recurrent)) != (3, 3):
         return Refused(node_label(node), KNOWN_SHAPES, "of its input and weights", f"{sequence} and {recurrent}")
-    lengths = node.inputs[_SEQUENCE_LENGTHS] if len(node.inputs) > _SEQUENCE_LENGTHS else None
+    lengths = input_at(node, _SEQUENCE_LENGTHS)
     if lengths is not None:
         given = weight_of(lengths)
         if given is None or not np.all(given == sequence[0]):
             got = f"'{lengths.name}' is computed" if given is None else str(given.tolist())
             return Refused(node_label(node), WHOLE_SEQUENCES, f"sequence lengths of {sequence[0]}", got)
-    return _State(node, sequence[0], (recurrent[0], sequence[1], recurrent[2]))
+    return _Plan(node, _State(sequence[0], (recurrent[0], sequence[1], recurrent[2])))
 
 
-def _join_cell(node: ir.Node, opset: int) -> None:
+def _join_cell(node: ir.Node) -> None:
     draft = Draft()
     draft.add(node.op_type, *node.inputs, outputs=3, copied=node.attributes)
     whole, state, cell = draft.nodes[0].outputs
     joined = draft.add("Concat", state, cell, axis=0)
-    draft.add("Split", joined, outputs=2, axis=0, num_outputs=2 if opset >= _NUM_OUTPUTS_FROM else None)
+    draft.add("Split", joined, outputs=2, axis=0, num_outputs=2 if opset_of(node) >= _NUM_OUTPUTS_FROM else None)
     made = [whole, state, draft.nodes[-1].outputs[1]]
     splice(node, draft.nodes, [new for old, new in zip(node.outputs, made, strict=True) if old.name], DECLARATION.name)
 
 
-def _take_state(found: _State) -> None:
+def _take_state(node: ir.Node, state: _State) -> None:
     """Y is [steps, directions, batch, hidden]."""
-    node, draft = found.node, Draft()
+    draft = Draft()
     whole = draft.add(node.op_type, *node.inputs, copied=node.attributes)
     states = [
         draft.add(
             "Slice", whole, whole_numbers([step, place]), whole_numbers([step + 1, place + 1]), whole_numbers([0, 1])
         )
-        for place, step in enumerate(last % found.steps for last in _LAST[_direction(node)])
+        for place, step in enumerate(last % state.steps for last in _LAST[_direction(node)])
     ]
     joined = states[0] if len(states) == 1 else draft.add("Concat", *states, axis=1)
-    state = draft.add("Reshape", joined, whole_numbers(found.shape))
-    made = [whole, state] if node.outputs[0].name else [state]
+    last_state = draft.add("Reshape", joined, whole_numbers(state.shape))
+    made = [whole, last_state] if node.outputs[0].name else [last_state]
     splice(node, draft.nodes, made, DECLARATION.name)

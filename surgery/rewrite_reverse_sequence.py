@@ -12,14 +12,15 @@ Exact: the same elements.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import onnx_ir as ir
 
 from surgery.declaration import Declaration, Exact, Pass, Refused, Rewritten
-from surgery.interface import inferred, node_label, static_shape
+from surgery.inferred import static_shape
 from surgery.matching import Matched, is_one_of
+from surgery.naming import node_label
+from surgery.node_rewrites import rewrite_nodes
 from surgery.splice import Draft, splice, whole_numbers
 from surgery.weights import weight_of
 
@@ -49,32 +50,25 @@ def rewrite_reverse_sequence() -> Pass:
 
 
 def _rewrite(model: ir.Model) -> Rewritten:
-    if not any(is_one_of(node, DECLARATION.matches) for node in model.graph):
-        return Rewritten(model, 0)
-    copy = model.clone()
-    known = inferred(copy)
-    looked = [_look(node, known) for node in copy.graph if is_one_of(node, DECLARATION.matches)]
-    reversals = [found for found in looked if isinstance(found, _Reversal)]
-    refused = tuple(found for found in looked if isinstance(found, Refused))
-    if not reversals or refused:
-        return Rewritten(model, 0, refused)
-    for found in reversals:
-        draft = Draft()
-        order = [*reversed(range(found.length)), *range(found.length, found.steps)]
-        splice(
-            found.node,
-            draft.nodes,
-            [draft.add("Gather", found.node.inputs[0], whole_numbers(order), axis=0)],
-            DECLARATION.name,
-        )
-    return Rewritten(copy, hits=len(reversals))
+    return rewrite_nodes(model, _is_matched, _look, _write)
 
 
-def _look(node: ir.Node, known: Mapping[str, ir.Value]) -> _Reversal | Refused | None:
+def _is_matched(node: ir.Node) -> bool:
+    return is_one_of(node, DECLARATION.matches)
+
+
+def _write(found: _Reversal) -> None:
+    order = [*reversed(range(found.length)), *range(found.length, found.steps)]
+    draft = Draft()
+    made = draft.add("Gather", found.node.inputs[0], whole_numbers(order), axis=0)
+    splice(found.node, draft.nodes, [made], DECLARATION.name)
+
+
+def _look(node: ir.Node) -> _Reversal | Refused | None:
     """The plan for one node; None where the toolkit is right on it."""
     if len(node.inputs) < 2 or node.inputs[0] is None:
         return None
-    shape = static_shape(known.get(node.inputs[0].name or "", node.inputs[0]))
+    shape = static_shape(node.inputs[0])
     axes = [node.attributes[name].as_int() if name in node.attributes else absent for name, absent in _AXES]
     if axes != [1, 0] or shape is None or len(shape) < 2 or shape[1] != 1:
         return None

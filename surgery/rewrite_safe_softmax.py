@@ -23,7 +23,7 @@ from onnx_ir.passes import common
 
 from surgery.declaration import Declaration, Exact, Pass, Rewritten
 from surgery.mask_values import FAR, array_of, is_mask, is_plain
-from surgery.matching import ONNX_DOMAINS, Matched
+from surgery.matching import Matched, opset_of
 from surgery.splice import Draft, constant, splice, whole_numbers
 
 DECLARATION = Declaration(
@@ -58,7 +58,7 @@ def rewrite_safe_softmax() -> Pass:
             if _leaves_a_score(softmax):
                 _drop(asking)
             else:
-                _ask_anew(asking, softmax, _opset(model))
+                _ask_anew(asking, softmax, opset_of(model))
         common.RemoveUnusedNodesPass()(model)
         return Rewritten(model, hits=len(plan))
 
@@ -78,13 +78,9 @@ def _plan(model: ir.Model) -> list[tuple[ir.Node, ir.Node]]:
 
 def _axis(softmax: ir.Node, model: ir.Model) -> int | None:
     """The one axis of the softmax; None where it may have several."""
-    if _opset(model) >= _ONE_AXIS_SINCE:
+    if opset_of(model) >= _ONE_AXIS_SINCE:
         return softmax.attributes.get_int("axis", -1)
     return -1 if softmax.attributes.get_int("axis", 1) == -1 else None
-
-
-def _opset(model: ir.Model) -> int:
-    return max(model.graph.opset_imports.get(domain, 0) for domain in ONNX_DOMAINS)
 
 
 def _leaves_a_score(softmax: ir.Node) -> bool:

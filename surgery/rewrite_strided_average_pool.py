@@ -15,17 +15,19 @@ Exact: the mean as a sum of products with 1/k.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import prod
 
 import numpy as np
 import onnx_ir as ir
-from onnx_ir.passes.common import ShapeInferencePass
 
 from contracts.convolution_fields import Axis, overflowing, stride_holds
-from surgery.conv_axes import axes_of, numbers, static_sizes
-from surgery.declaration import Declaration, Exact, Pass, Refused, Rewritten
-from surgery.graph_builder import Builder, graph_of, input_of, take_place
+from surgery.conv_axes import axes_of, numbers
+from surgery.declaration import Declaration, Exact, Pass, Refused
+from surgery.graph import graph_of, input_of
+from surgery.graph_builder import Builder, sizes_of, take_place
 from surgery.matching import Matched, is_one_of
+from surgery.node_rewrites import rewrite_nodes
 
 AVERAGE_POOL = Matched(
     "AveragePool",
@@ -46,40 +48,35 @@ DECLARATION = Declaration(
 def rewrite_strided_average_pool() -> Pass:
     """The pass; its hits are pools."""
 
-    def rewrite(model: ir.Model) -> Rewritten:
-        if not any(_strided(node) for node in model.graph):
-            return Rewritten(model, 0)
-        changed = model.clone()
-        ShapeInferencePass(check_type=False, strict_mode=False, data_prop=True)(changed)
-        found = [(node, axes) for node in changed.graph if (axes := _overflowing_axes(node))]
-        if not found:
-            return Rewritten(model, 0)
-        for node, axes in found:
-            _apply(node, axes)
-        return Rewritten(changed, hits=len(found))
-
-    return Pass(DECLARATION, rewrite)
+    return Pass(DECLARATION, lambda model: rewrite_nodes(model, _strided, _plan, _apply))
 
 
 def _strided(node: ir.Node) -> bool:
     return is_one_of(node, (AVERAGE_POOL,)) and not all(map(stride_holds, numbers(node, "strides", [1])))
 
 
-def _overflowing_axes(node: ir.Node) -> tuple[Axis, ...]:
-    """The axes of `node`, where it is a pool to rewrite."""
-    ceil_mode = node.attributes.get_int("ceil_mode", 0)
-    axes = axes_of(node) if _strided(node) and ceil_mode == 0 else ()
+@dataclass(frozen=True)
+class _Plan:
+    """A pool, and its axes."""
+
+    node: ir.Node
+    axes: tuple[Axis, ...]
+
+
+def _plan(node: ir.Node) -> _Plan | None:
+    axes = axes_of(node) if node.attributes.get_int("ceil_mode", 0) == 0 else ()
     if isinstance(axes, Refused) or not overflowing(axes):
-        return ()
+        return None
     padded = any(axis.pad_begin or axis.pad_end for axis in axes)
     exact = input_of(node).dtype == ir.DataType.FLOAT  # one over the taps is none in fp16
-    return axes if exact and not padded and all(axis.steps > 0 for axis in axes) else ()
+    return _Plan(node, axes) if exact and not padded and all(axis.steps > 0 for axis in axes) else None
 
 
-def _apply(node: ir.Node, axes: tuple[Axis, ...]) -> None:
+def _apply(plan: _Plan) -> None:
+    node, axes = plan.node, plan.axes
     value = input_of(node)
     make = Builder(graph_of(node), node, f"{DECLARATION.name}/{node.outputs[0].name}")
-    batch, channels, *lengths = static_sizes(value)
+    batch, channels, *lengths = sizes_of(value)
     steps = [axis.steps for axis in axes]
     in_rows = len(axes) == 1
     if in_rows:

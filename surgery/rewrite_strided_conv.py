@@ -22,18 +22,21 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_ir as ir
 from numpy.typing import NDArray
-from onnx_ir.passes.common import ShapeInferencePass
 
 from contracts.convolution_fields import Axis, overflowing, stride_holds
 from surgery import conv_axes
 from surgery.block_shuffle import to_depth
-from surgery.conv_axes import axes_of, label_of
-from surgery.declaration import Declaration, Exact, Pass, Refused, Rewritten
-from surgery.graph_builder import Builder, constant_input, graph_of, input_of
+from surgery.conv_axes import axes_of
+from surgery.declaration import Declaration, Exact, Pass, Refused
+from surgery.graph import graph_of, input_at, input_of
+from surgery.graph_builder import Builder
 from surgery.graph_constants import add_constant
 from surgery.matching import Matched, is_one_of
+from surgery.naming import node_label
+from surgery.node_rewrites import rewrite_nodes
 from surgery.scopes import drop_unused_weights
 from surgery.time_blocks import best_blocks, spread
+from surgery.weights import weight_of
 
 CONSTANT_WEIGHTS = "constant weights"
 
@@ -66,21 +69,7 @@ class _Plan:
 def rewrite_strided_conv() -> Pass:
     """The pass; its hits are convolutions."""
 
-    def rewrite(model: ir.Model) -> Rewritten:
-        if not any(_strided(node) for node in model.graph):
-            return Rewritten(model, 0)
-        changed = model.clone()
-        ShapeInferencePass(check_type=False, strict_mode=False, data_prop=True)(changed)
-        found = [_plan(node) for node in changed.graph if _strided(node)]
-        refused = tuple(plan for plan in found if isinstance(plan, Refused))
-        plans = [plan for plan in found if isinstance(plan, _Plan)]
-        if refused or not plans:
-            return Rewritten(model, 0, refused)
-        for plan in plans:
-            _apply(plan)
-        return Rewritten(changed, hits=len(plans))
-
-    return Pass(DECLARATION, rewrite)
+    return Pass(DECLARATION, lambda model: rewrite_nodes(model, _strided, _plan, _apply))
 
 
 def _strided(node: ir.Node) -> bool:
@@ -95,13 +84,12 @@ def _plan(node: ir.Node) -> _Plan | Refused | None:
     cut = overflowing(axes)
     if not cut or any(axis.steps < 1 for axis in axes):
         return None
-    weight = constant_input(node, 1)
+    weight = weight_of(input_at(node, 1))
     if weight is None:
         strides = ", ".join(str(axes[place].stride) for place in cut)
         got = f"stride {strides} and weights '{input_of(node, 1).name}' that are computed"
-        return Refused(
-            label_of(node), CONSTANT_WEIGHTS, "a weight in the file, or a stride that the hardware's field holds,", got
-        )
+        limit = "a weight in the file, or a stride that the hardware's field holds,"
+        return Refused(node_label(node), CONSTANT_WEIGHTS, limit, got)
     return _Plan(node, axes, weight, cut)
 
 

@@ -24,7 +24,6 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_ir as ir
 from numpy.typing import NDArray
-from onnx_ir.passes.common import ShapeInferencePass
 
 from contracts.convolution_fields import (
     DILATIONS_KEPT,
@@ -34,10 +33,13 @@ from contracts.convolution_fields import (
     gathered_overflow,
     gathered_stride_overflow,
 )
-from surgery.conv_axes import axes_of, kernel_of, numbers, static_sizes
-from surgery.declaration import Declaration, Exact, Pass, Refused, Rewritten
-from surgery.graph_builder import Builder, constant_input, graph_of, input_of, take_place
+from surgery.conv_axes import axes_of, kernel_of, numbers
+from surgery.declaration import Declaration, Exact, Pass, Refused
+from surgery.graph import graph_of, input_at, input_of
+from surgery.graph_builder import Builder, sizes_of, take_place
 from surgery.matching import Matched, is_one_of
+from surgery.node_rewrites import rewrite_nodes
+from surgery.weights import weight_of
 
 CONV = Matched(
     "Conv",
@@ -67,19 +69,7 @@ class _Plan:
 def rewrite_wide_dilation() -> Pass:
     """The pass; its hits are convolutions."""
 
-    def rewrite(model: ir.Model) -> Rewritten:
-        if not any(_dilated(node) for node in model.graph):
-            return Rewritten(model, 0)
-        changed = model.clone()
-        ShapeInferencePass(check_type=False, strict_mode=False, data_prop=True)(changed)
-        plans = [plan for node in changed.graph if _dilated(node) and (plan := _plan(node)) is not None]
-        if not plans:
-            return Rewritten(model, 0)
-        for plan in plans:
-            _apply(plan)
-        return Rewritten(changed, hits=len(plans))
-
-    return Pass(DECLARATION, rewrite)
+    return Pass(DECLARATION, lambda model: rewrite_nodes(model, _dilated, _plan, _apply))
 
 
 def _dilated(node: ir.Node) -> bool:
@@ -89,7 +79,7 @@ def _dilated(node: ir.Node) -> bool:
 
 
 def _plan(node: ir.Node) -> _Plan | None:
-    axes, weight = axes_of(node), constant_input(node, 1)
+    axes, weight = axes_of(node), weight_of(input_at(node, 1))
     if isinstance(axes, Refused) or weight is None:
         return None
     wide = [place for place, axis in enumerate(axes) if axis.dilation > 1]
@@ -106,7 +96,7 @@ def _apply(plan: _Plan) -> None:
     node, axis = plan.node, plan.axis
     value, width = input_of(node), axis.dilation
     make = Builder(graph_of(node), node, f"{DECLARATION.name}/{node.outputs[0].name}")
-    sizes = static_sizes(value)
+    sizes = sizes_of(value)
     # the one axis last, whichever it was
     value = value if len(sizes) == 3 else make.reshape(value, [*sizes[:2], axis.length], "one_axis")
     whole, rest = divmod(axis.pad_begin, width)

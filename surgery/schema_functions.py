@@ -9,6 +9,8 @@ import onnx
 import onnx_ir as ir
 from onnx import defs
 
+from surgery.graph import input_at
+
 Body = tuple[list[ir.Node], list[ir.Value], int]
 """Nodes in order, what stands for each named output of the operator, and the opset that they are of."""
 
@@ -38,7 +40,7 @@ def body_of(node: ir.Node, opset: int) -> Body | None:
     for made in function.graph.all_nodes():
         _fill_in(made, given)
     for position, value in enumerate(function.inputs):
-        actual = node.inputs[position] if position < len(node.inputs) else None
+        actual = input_at(node, position)
         if actual is not None:
             value.replace_all_uses_with(actual)
         else:

@@ -9,6 +9,8 @@ import numpy as np
 import onnx_ir as ir
 from onnx_ir import convenience
 
+from surgery.graph import graph_of
+from surgery.naming import node_stem
 from surgery.scopes import graphs_of
 
 
@@ -57,23 +59,22 @@ def splice(node: ir.Node, nodes: Sequence[ir.Node], outputs: Sequence[ir.Value],
         outputs: one for each output of `node` that has a name.
         made_by: the pass, for the names of the new nodes and values.
     """
-    graph = node.graph
-    assert graph is not None
-    label, stem = f"{label_of(node)}/{made_by}", f"{_named(node)[0].name}.{made_by}"
+    graph = graph_of(node)
+    label, stem = f"{node_stem(node)}/{made_by}", f"{_named(node)[0].name}.{made_by}"
     for number, made in enumerate(_with_nested(nodes)):
-        made.name = f"{label}.{made.op_type}.{number}"
-        for place, value in enumerate(made.outputs):
-            value.name = f"{stem}.{number}.{place}"
-        for place, read in enumerate(made.inputs):
-            if read is not None and read.const_value is not None and read.graph is None and read.producer() is None:
-                read.name = f"{stem}.{number}.c{place}"
-                graph.register_initializer(read)
+        name_drafted(graph, made, f"{label}.{made.op_type}.{number}", f"{stem}.{number}")
     convenience.replace_nodes_and_values(graph, node, [node], nodes, _named(node), outputs)
 
 
-def label_of(node: ir.Node) -> str:
-    """The node's name, or the name of what it makes."""
-    return node.name or next((f"'{value.name}'" for value in node.outputs if value.name), node.op_type)
+def name_drafted(graph: ir.Graph, made: ir.Node, name: str, stem: str) -> None:
+    """Give `made` its `name`, its outputs names that begin with `stem`, and put its new constants into `graph`."""
+    made.name = name
+    for place, value in enumerate(made.outputs):
+        value.name = f"{stem}.{place}"
+    for place, read in enumerate(made.inputs):
+        if read is not None and read.const_value is not None and read.graph is None and read.producer() is None:
+            read.name = f"{stem}.c{place}"
+            graph.register_initializer(read)
 
 
 def _named(node: ir.Node) -> list[ir.Value]:

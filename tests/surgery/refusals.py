@@ -22,13 +22,21 @@ from tests.vits_writer.recipe import Recipe
 
 @dataclass(frozen=True)
 class Refusal:
-    """A graph that `bound` must leave alone, for the one `precondition`, named at `node` with what was found there."""
+    """A graph that `bound` must leave alone, for the one `precondition`, named at `node` with what was found there.
+
+    A `node` of one word is a node's name.
+    """
 
     bound: Pass
     precondition: str
     node: str
     got: str
     build: Callable[[], ir.Model]
+
+    @property
+    def told(self) -> str:
+        """How the refusal names its place."""
+        return self.node if " " in self.node else f"node '{self.node}'"
 
     @property
     def label(self) -> str:
@@ -86,15 +94,16 @@ def _between(op: str, *more: str, outputs: int = 1, **attributes: Any) -> Refusa
     return _masks(what, op, lambda: small_decoder(between=node, pads=[1, 1]), "between")
 
 
+_A_MUL = "a node that multiplies by the mask"
 _EXACT = "an output of exactly the rate times the input's length"
 _ONE_AXIS = "one spatial axis"
 _SHAPES = {"z": (1, 8, 24), "y_mask": (1, 1, 24)}
 _EVERY_INPUT = "a shape for every input, and for nothing else"
 
 REFUSALS = (
-    _masks("a node that multiplies by the mask", "no Mul reads it", lambda: decoder(Recipe(mask=False)), "y_mask"),
-    Refusal(mask_decoder("x_mask"), "a node that multiplies by the mask", "x_mask", "there is no such input", decoder),
-    _masks("one rate a node", "the node join", two_rates, "y_mask"),
+    _masks(_A_MUL, "no Mul reads it", lambda: decoder(Recipe(mask=False)), "input 'y_mask'"),
+    Refusal(mask_decoder("x_mask"), _A_MUL, "input 'x_mask'", "there is no such input", decoder),
+    _masks("one rate a node", "the node join", two_rates, "input 'y_mask'"),
     _between("Slice", "w", "w"),
     _between("Pad", "w"),
     _between("Concat", "t0", axis=2),

@@ -26,7 +26,7 @@ def test_pass_refuses_by_the_precondition_and_touches_nothing_when_it_is_broken(
     done = case.bound.rewrite(original)
     assert done.hits == 0
     refused = {(place.node, place.precondition) for place in done.refused}
-    assert (case.node, case.precondition) in refused
+    assert (case.told, case.precondition) in refused
     assert {precondition for _, precondition in refused} == {case.precondition}
     assert case.got in done.refused[0].got
     assert all(place.limit for place in done.refused)
