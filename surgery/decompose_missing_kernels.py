@@ -52,7 +52,7 @@ DECLARATION = Declaration(
     name="decompose_missing_kernels",
     summary="write operators without a kernel on the board by ones that have one",
     exactness=Exact("definitions of ONNX's operator specification"),
-    after=frozenset({"normalise_opset", "normalise_float32", "normalise_double"}),
+    after=frozenset({"normalise_double", "normalise_float32", "normalise_opset", "rewrite_safe_softmax"}),
     matches=MATCHES,
 )
 

@@ -33,7 +33,7 @@ DECLARATION = Declaration(
     name="decompose_sequences",
     summary="write sequences of tensors as Split, Concat and the tensors themselves",
     exactness=Exact("the same pieces of the same tensors (ONNX operator specification)"),
-    after=frozenset({"fold_constants"}),
+    after=frozenset({"fold_constants", "normalise_opset"}),
     matches=(
         Matched("ConcatFromSequence", used=frozenset({"axis", "new_axis"})),
         Matched("SequenceAt"),

@@ -41,7 +41,7 @@ DECLARATION = Declaration(
     name="fold_constants",
     summary="fold constants and static shapes, and take the branch of every If whose condition is constant",
     exactness=Exact("the same operators on the same constants, computed once instead of at every run"),
-    after=frozenset({"normalise_static_inputs", "decompose_functions"}),
+    after=frozenset({"decompose_functions", "normalise_opset", "normalise_static_inputs"}),
     matches=(
         Matched(
             "Constant",

@@ -38,7 +38,7 @@ CONCAT = Matched("Concat", irrelevant={"axis": "an operand is empty along it, or
 
 DECLARATION = Declaration(
     name="fold_empty_parts",
-    summary="take what has no length out of a Split and out of a Concat",
+    summary="drop the empty parts of a Split and the empty operands of a Concat",
     exactness=Exact("a part of no length holds nothing"),
     after=frozenset({"normalise_opset", "fold_constants"}),
     matches=(SPLIT, CONCAT),

@@ -49,6 +49,7 @@ DECLARATION = Declaration(
     name="normalise_auto_pad",
     summary="pads in place of auto_pad and output_shape",
     exactness=Exact("the padding that ONNX derives, written out"),
+    after=frozenset({"fold_constants"}),
     matches=(
         Matched("Conv", used=_PLACING, irrelevant=_CHANNELS),
         TRANSPOSED,

@@ -45,6 +45,7 @@ DECLARATION = Declaration(
     name="normalise_clip_bounds",
     summary="every Clip has two real bounds within fp16, or is gone",
     exactness=Exact("the same clip for every number that fp16 holds"),
+    after=frozenset({"decompose_quantised", "fold_constants", "normalise_double", "normalise_float32"}),
     matches=(Matched("Clip"),),
     preconditions=(NUMBERS, ONE_VALUE, KNOWN_TYPE),
 )

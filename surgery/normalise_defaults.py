@@ -42,6 +42,7 @@ DECLARATION = Declaration(
     name="normalise_defaults",
     summary="split lengths, pads of every axis and einsum outputs written out",
     exactness=Exact("the operators' defaults, written out"),
+    after=frozenset({"fold_constants", "normalise_opset"}),
     matches=(
         Matched(
             "Split", used=frozenset({"axis", "num_outputs"}), irrelevant={"split": "up to opset 12: lengths already"}

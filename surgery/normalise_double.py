@@ -26,7 +26,7 @@ DECLARATION = Declaration(
     name="normalise_double",
     summary="make float32 of float64, inputs and outputs too",
     exactness=Bounded(LEAST_DB, "float32 rounds to 24 bits, 144 dB down, where the original rounded to 53"),
-    after=frozenset({"rewrite_noise_as_inputs"}),
+    after=frozenset({"fold_dequantised_weights", "rewrite_noise_as_inputs"}),
     preconditions=(KNOWN_SHAPE, IN_RANGE),
 )
 

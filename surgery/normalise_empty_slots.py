@@ -50,6 +50,7 @@ DECLARATION = Declaration(
     name="normalise_empty_slots",
     summary="empty optional inputs and outputs cut off, or written out",
     exactness=Exact("the operators' defaults, written out"),
+    after=frozenset({"fold_constants"}),
     matches=(SLICE, LSTM, GRU),
     preconditions=(KNOWN_WEIGHTS, KNOWN_STARTS),
 )

@@ -27,7 +27,7 @@ DECLARATION = Declaration(
     name="normalise_float32",
     summary="make float32 of float16 and bfloat16, inputs and outputs too",
     exactness=Bounded(SIMULATOR_DB, "it leaves out the original's own rounding to 11 or 8 bits, node by node"),
-    after=frozenset({"rewrite_noise_as_inputs"}),
+    after=frozenset({"fold_dequantised_weights", "rewrite_noise_as_inputs"}),
     preconditions=(KNOWN_SHAPE,),
 )
 

@@ -25,7 +25,17 @@ DECLARATION = Declaration(
     name="normalise_header",
     summary="IR version at most 10, no doc strings, metadata, unused opset domains or weights",
     exactness=Exact("nothing of this is computed with"),
-    after=frozenset({"normalise_static_inputs", "mask_decoder", "fold_with_onnxslim"}),
+    after=frozenset(
+        {
+            "decompose_functions",
+            "decompose_quantised",
+            "decompose_quantised_operators",
+            "fold_dequantised_weights",
+            "fold_with_onnxslim",
+            "mask_decoder",
+            "normalise_static_inputs",
+        }
+    ),
 )
 
 

@@ -33,7 +33,7 @@ DECLARATION = Declaration(
     name="normalise_layer_norm",
     summary="LayerNormalization with axis and epsilon written out, over axes the toolkit takes",
     exactness=Exact("the operator's definition"),
-    after=frozenset({"normalise_empty_slots", "decompose_layer_norm_statistics"}),
+    after=frozenset({"decompose_layer_norm_statistics", "fold_constants", "normalise_empty_slots"}),
     matches=(
         Matched(
             "LayerNormalization",

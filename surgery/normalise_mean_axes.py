@@ -33,6 +33,7 @@ DECLARATION = Declaration(
     name="normalise_mean_axes",
     summary="means over the last two of four axes, or over all, in a form that keeps its shape",
     exactness=Exact("the same numbers in another shape"),
+    after=frozenset({"fold_constants"}),
     matches=(
         Matched(
             "ReduceMean",

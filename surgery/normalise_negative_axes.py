@@ -34,8 +34,9 @@ KNOWN_RANK = "an input of known rank beside a negative axis"
 
 DECLARATION = Declaration(
     name="normalise_negative_axes",
-    summary="the axis of a CumSum or GatherElements counted from the front",
+    summary="count the axis of a CumSum or GatherElements from the front",
     exactness=Exact("the same axis"),
+    after=frozenset({"fold_constants"}),
     matches=(
         Matched("CumSum", irrelevant=dict.fromkeys(("exclusive", "reverse"), "says how, not along which axis")),
         Matched("GatherElements", used=frozenset({"axis"})),

@@ -47,6 +47,7 @@ DECLARATION = Declaration(
     name="normalise_opset",
     summary="bring operators to an opset of 13 to 19, new ones by ONNX's own definition of them",
     exactness=Exact("each operator is written as ONNX's changelog or its function body says it in the other opset"),
+    after=frozenset({"decompose_functions", "fold_dequantised_weights"}),
     preconditions=(ONE_OPSET, KNOWN_OPSET, AN_EQUAL),
 )
 

@@ -31,7 +31,20 @@ DECLARATION = Declaration(
     name="normalise_passed_outputs",
     summary="outputs that hold the same values are computed each for itself",
     exactness=Exact("LeakyRelu with alpha 1 is x, or 1 * x"),
-    after=frozenset({"rewrite_noise_as_inputs", "normalise_unused_inputs", "normalise_scalar_inputs"}),
+    after=frozenset(
+        {
+            "decompose_quantised",
+            "decompose_sequences",
+            "fold_empty_parts",
+            "normalise_clip_bounds",
+            "normalise_double",
+            "normalise_dropout",
+            "normalise_float32",
+            "normalise_scalar_inputs",
+            "normalise_unused_inputs",
+            "rewrite_noise_as_inputs",
+        }
+    ),
     preconditions=(COMPUTED, NO_INPUT, FLOATS),
 )
 

@@ -17,7 +17,7 @@ DECLARATION = Declaration(
     name="normalise_unused_inputs",
     summary="drop inputs that no output depends on",
     exactness=Exact("no output reads what is dropped"),
-    after=frozenset({"rewrite_noise_as_inputs", "normalise_initializers"}),
+    after=frozenset({"fold_constants", "normalise_dropout", "normalise_initializers", "rewrite_noise_as_inputs"}),
 )
 
 

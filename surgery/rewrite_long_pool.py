@@ -44,9 +44,17 @@ POOLS = (
 
 DECLARATION = Declaration(
     name="rewrite_long_pool",
-    summary="a pool over more than 8192 steps, as rows of fewer or as parts",
+    summary="a pool over more than 8192 steps, cut into rows or parts that the pooling unit holds",
     exactness=Exact("every output is the same window's"),
-    after=frozenset({"normalise_static_inputs", "fold_constants"}),
+    after=frozenset(
+        {
+            "decompose_missing_kernels",
+            "fold_constants",
+            "normalise_auto_pad",
+            "normalise_static_inputs",
+            "rewrite_strided_average_pool",
+        }
+    ),
     matches=POOLS,
 )
 

@@ -46,9 +46,9 @@ CONV_TRANSPOSE = Matched(
 
 DECLARATION = Declaration(
     name="rewrite_long_transposed_conv",
-    summary="a transposed convolution whose stride or kernel the hardware's fields cannot hold, by phases",
+    summary="a transposed convolution whose stride or kernel the hardware's fields cannot hold, as a plain one",
     exactness=Exact("the same products in the same sum, besides products with zero"),
-    after=frozenset({"normalise_static_inputs", "fold_constants"}),
+    after=frozenset({"fold_constants", "normalise_auto_pad", "normalise_static_inputs"}),
     matches=(CONV_TRANSPOSE,),
 )
 

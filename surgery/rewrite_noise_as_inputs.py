@@ -53,7 +53,7 @@ DECLARATION = Declaration(
     name="rewrite_noise_as_inputs",
     summary="noise that the graph draws becomes an input of the engine",
     exactness=Exact("it computes with the draw that it is given"),
-    after=frozenset({"normalise_static_inputs"}),
+    after=frozenset({"decompose_functions", "fold_constants", "normalise_static_inputs"}),
     matches=DRAWN,
     preconditions=(PLAIN_DRAW, MAIN_GRAPH, FLOATS, KNOWN_SIZES, REASONABLE),
 )

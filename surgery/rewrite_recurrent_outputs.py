@@ -43,7 +43,7 @@ GRU = Matched(
 
 DECLARATION = Declaration(
     name="rewrite_recurrent_outputs",
-    summary="the state of a GRU or cell of an LSTM is read together with what stands before it",
+    summary="a GRU's last state or an LSTM's cell that is read alone, taken from outputs the toolkit keeps",
     exactness=Exact("every step's state is in Y; two tensors joined and split are the same two"),
     after=frozenset({"normalise_empty_slots"}),
     matches=(LSTM, GRU),

@@ -28,8 +28,9 @@ CONSTANT_LENGTH = "a constant length where one sequence is reversed"
 
 DECLARATION = Declaration(
     name="rewrite_reverse_sequence",
-    summary="the front of one sequence reversed by Gather",
+    summary="a ReverseSequence that turns the front of one sequence, as a Gather",
     exactness=Exact("the same elements in the same order"),
+    after=frozenset({"fold_constants"}),
     matches=(Matched("ReverseSequence", used=frozenset({"batch_axis", "time_axis"})),),
     preconditions=(CONSTANT_LENGTH,),
 )

@@ -24,12 +24,14 @@ from onnx_ir.passes import common
 from surgery.declaration import Declaration, Exact, Pass, Rewritten
 from surgery.mask_values import FAR, array_of, is_mask, is_plain
 from surgery.matching import Matched, opset_of
-from surgery.splice import Draft, constant, splice, whole_numbers
+from surgery.reductions import reduced
+from surgery.splice import Draft, constant, splice
 
 DECLARATION = Declaration(
     name="rewrite_safe_softmax",
-    summary="ask for wholly masked rows by their largest score, not by IsNaN of the softmax",
+    summary="find the wholly masked rows of an attention by their largest score, not by IsNaN",
     exactness=Exact("a softmax is NaN exactly where its row's largest score is minus infinity"),
+    after=frozenset({"fold_constants", "normalise_opset"}),
     matches=(
         Matched("Softmax", used=frozenset({"axis"})),
         Matched("IsNaN"),
@@ -41,9 +43,6 @@ DECLARATION = Declaration(
 
 _ONE_AXIS_SINCE = 13
 """Before it Softmax flattens all axes from `axis` on (ONNX operator changelog)."""
-
-_AXES_AS_INPUT_SINCE = 18
-"""Before it the axes of ReduceMax are an attribute (ONNX operator changelog)."""
 
 
 def rewrite_safe_softmax() -> Pass:
@@ -115,10 +114,7 @@ def _ask_anew(asking: ir.Node, softmax: ir.Node, opset: int) -> None:
     assert asked is not None
     wheres = [where for where, index in asking.outputs[0].uses() if axis == -1 and index == 0]
     draft = Draft()
-    if opset < _AXES_AS_INPUT_SINCE:
-        largest = draft.add("ReduceMax", asked, axes=[axis], keepdims=1)
-    else:
-        largest = draft.add("ReduceMax", asked, whole_numbers([axis]), keepdims=1)
+    largest = reduced(draft, "ReduceMax", asked, [axis], opset)
     less = draft.add("Less", largest, constant(-FAR, asked.dtype or ir.DataType.FLOAT))
     asking.outputs[0].shape = None  # one entry a row from now on
     splice(asking, draft.nodes, [less], DECLARATION.name)

@@ -28,7 +28,7 @@ SIGMOID, MUL = Matched("Sigmoid"), Matched("Mul")
 
 DECLARATION = Declaration(
     name="rewrite_shared_gates",
-    summary="a swish whose gate something else reads too, in a form that the toolkit does not take it from them",
+    summary="a swish, x * Sigmoid(x), whose Sigmoid something else reads too gets a form of its own",
     exactness=Exact("the same number computed twice; a product has no order"),
     matches=(SIGMOID, MUL),
 )

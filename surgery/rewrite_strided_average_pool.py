@@ -40,7 +40,7 @@ DECLARATION = Declaration(
     name="rewrite_strided_average_pool",
     summary="an average pool whose stride the hardware's field cannot hold, as a convolution",
     exactness=Exact("the mean as a sum of products with one over the number of taps"),
-    after=frozenset({"normalise_static_inputs", "fold_constants"}),
+    after=frozenset({"decompose_missing_kernels", "fold_constants", "normalise_auto_pad", "normalise_static_inputs"}),
     matches=(AVERAGE_POOL,),
 )
 

@@ -48,9 +48,17 @@ CONV = Matched(
 
 DECLARATION = Declaration(
     name="rewrite_strided_conv",
-    summary="space to depth before a convolution whose stride the hardware's field cannot hold",
+    summary="a convolution whose stride the hardware's field cannot hold, over blocks of its input",
     exactness=Exact("the same products in the same sum, besides products with zero"),
-    after=frozenset({"normalise_static_inputs", "fold_constants", "rewrite_strided_average_pool"}),
+    after=frozenset(
+        {
+            "decompose_quantised",
+            "fold_constants",
+            "normalise_auto_pad",
+            "normalise_static_inputs",
+            "rewrite_strided_average_pool",
+        }
+    ),
     matches=(CONV,),
     preconditions=(*conv_axes.PRECONDITIONS, CONSTANT_WEIGHTS),
 )

@@ -49,9 +49,9 @@ CONV = Matched(
 
 DECLARATION = Declaration(
     name="rewrite_wide_dilation",
-    summary="a dilation too wide for the hardware's fields, as columns of a convolution without one",
+    summary="a convolution dilated too widely for the hardware's fields, as an undilated one over columns",
     exactness=Exact("the same products in the same sum"),
-    after=frozenset({"normalise_static_inputs", "fold_constants"}),
+    after=frozenset({"fold_constants", "normalise_auto_pad", "normalise_static_inputs", "rewrite_strided_conv"}),
     matches=(CONV,),
 )
 

@@ -1,0 +1,60 @@
+"""The passes that every graph goes through, in the order in which they run."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+from onnx import helper
+
+from rknn_tts.rewriting import rewrite
+from surgery.preflight import preflight
+from tests.gates.small_graphs import constant, model, tensor
+from tests.onnx_runs import Array, run
+from tests.surgery.graphs import check
+
+
+def prepared(original: ir.Model) -> ir.Model:
+    """`original` behind every pass, which must all take it."""
+    done = rewrite(original, preflight())
+    assert [place for result in done for place in result.refused] == []
+    check(done[-1].model)
+    return done[-1].model
+
+
+def operators(made: ir.Model) -> list[str]:
+    return [node.op_type for node in made.graph]
+
+
+def noise(*shape: int) -> Array:
+    return np.random.default_rng(3).standard_normal(shape).astype(np.float32)
+
+
+def test_outputs_stay_apart_when_a_clip_without_bounds_goes() -> None:
+    # The toolkit drops an Identity, and with it one of two outputs of the same values; a LeakyRelu it keeps.
+    nodes = [helper.make_node("Neg", ["x"], ["z"], "neg"), helper.make_node("Clip", ["z"], ["y"], "clip")]
+    original = model(nodes, [tensor("x", [1, 4])], [tensor("z", [1, 4]), tensor("y", [1, 4])])
+    made = prepared(original)
+    assert operators(made) == ["Neg", "Identity", "LeakyRelu"]
+    assert [node.op_type for node in made.graph if node.outputs[0].is_graph_output()] == ["Neg", "LeakyRelu"]
+    feed = {"x": noise(1, 4)}
+    for name, wanted in run(original, feed).items():
+        np.testing.assert_array_equal(run(made, feed)[name], wanted)
+
+
+def test_wholly_masked_rows_stay_zero_when_isnan_and_the_mask_are_rewritten() -> None:
+    # torch's attention. IsNaN asked of the softmax once the mask is -1e4, in whatever words, finds no row.
+    nodes = [
+        helper.make_node("Where", ["keep", "x", "far"], ["masked"], "mask"),
+        helper.make_node("Softmax", ["masked"], ["p"], "softmax", axis=-1),
+        helper.make_node("IsNaN", ["p"], ["nan"], "isnan"),
+        helper.make_node("Where", ["nan", "zero", "p"], ["y"], "safe"),
+    ]
+    keep = np.array([[True, True, False], [False, False, False]])
+    weights = [constant("keep", keep, np.bool_), constant("far", -np.inf), constant("zero", 0.0)]
+    original = model(nodes, [tensor("x", [2, 3])], [tensor("y", [2, 3])], weights)
+    made = prepared(original)
+    feed = {"x": noise(2, 3)}
+    got = run(made, feed)["y"]
+    np.testing.assert_array_equal(got[1], [0, 0, 0])
+    np.testing.assert_allclose(got, run(original, feed)["y"], rtol=1e-6)
+    assert not {"IsNaN", "Equal"} & set(operators(made))
