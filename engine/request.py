@@ -35,7 +35,8 @@ class BuildRequest:
         feeds: windows for the simulator, each an array for every input by name, of the ONNX's dtype and shape; none:
             the simulator does not run.
         accepted: REGTASK keys that do not stop the build.
-        disable_rules: fuse rules of the toolkit to leave out; an unknown name passes without a word.
+        disable_rules: fuse rules of the toolkit to leave out besides those that are wrong (`engine.worker`); an unknown
+            name passes without a word.
         timeout_s, memory_limit_bytes: when the build is stopped.
     """
 
