@@ -16,6 +16,7 @@ Exact: it computes with the draw it is given. Double noise arrives rounded to fl
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import onnx_ir as ir
@@ -106,14 +107,34 @@ def _plan(graph: ir.Graph, node: ir.Node, known: dict[str, ir.Value]) -> _Draw |
         )
     shape = _shape(node, value, known)
     if shape is None:
-        got = f"the sizes of what {node.op_type} draws are not known: give its input a fixed shape"
-        return Refused(label, KNOWN_SIZES, "whole numbers", got)
+        return Refused(label, KNOWN_SIZES, "whole numbers", _unknown_sizes(graph, node, known))
     if not is_reasonable(shape):
         got = f"{node.op_type} draws {list(shape)}"
         return Refused(label, REASONABLE, f"1 to {LARGEST_TENSOR} values", got)
     a, b = ("mean", "scale") if "Normal" in node.op_type else ("low", "high")
     distribution = "normal" if "Normal" in node.op_type else "uniform"
     return _Draw(tensor, shape, dtype, distribution, _number(node, a, 0.0), _number(node, b, 1.0))
+
+
+def _unknown_sizes(graph: ir.Graph, node: ir.Node, known: dict[str, ir.Value]) -> str:
+    """What to do about them: they follow from an input of open shape, or from the first node that makes such sizes."""
+    read, todo = {node}, [node]
+    while todo:
+        makers = {value.producer() for value in todo.pop().inputs if value is not None} - {None}
+        todo += [maker for maker in makers if maker is not None and maker not in read]
+        read.update(todo)
+
+    def is_open(values: Sequence[ir.Value | None]) -> bool:
+        return any(value and static_shape(known.get(str(value.name), value)) is None for value in values)
+
+    before = (made for made in graph if made in read and made is not node)
+    origin = next((made for made in before if is_open(made.outputs) and not is_open(made.inputs)), None)
+    if origin is None:
+        return f"the sizes of what {node.op_type} draws are not known: give its input a fixed shape"
+    return (
+        f"the sizes of what {node.op_type} draws follow from those of {origin.op_type}, {node_label(origin)}, which no "
+        "input fixes: cut the graph before that, and keep what follows outside the engine"
+    )
 
 
 def _dtype(node: ir.Node, value: ir.Value, known: dict[str, ir.Value]) -> ir.DataType | None:

@@ -38,6 +38,12 @@ def _inside() -> ir.Model:
     return model([node("If", "cond", "y", **branches)], inputs, [tensor("y", [1, 4])])
 
 
+def _like_what_the_data_sizes() -> ir.Model:
+    nodes = [node("Neg", "x", "m"), node("NonZero", "m", "z"), node("Cast", "z", "f", to=TensorProto.FLOAT)]
+    nodes.append(node("RandomNormalLike", "f", "n"))
+    return model(nodes, [tensor("x", [1, 4])], [tensor("n", ["a", "b"])])
+
+
 def _refusal(precondition: str, got: str, op: str, given: tuple[int | str, ...] = (1, 4), **attributes: Any) -> Refusal:
     return Refusal(rewrite_noise_as_inputs(), precondition, "node 'n_n'", got, lambda: _draws(op, given, **attributes))
 
@@ -50,6 +56,13 @@ REFUSALS: tuple[Refusal, ...] = (
     _refusal(FLOATS, "draws INT32", "RandomUniform", dtype=TensorProto.INT32, shape=[1, 4]),
     _refusal(KNOWN_SIZES, "not known", "RandomNormalLike", ("n", 4)),
     _refusal(KNOWN_SIZES, "not known", "RandomUniformLike", (1, "t")),
+    Refusal(
+        rewrite_noise_as_inputs(),
+        KNOWN_SIZES,
+        "node 'n_n'",
+        "follow from those of NonZero, node 'n_z', which no input fixes",
+        _like_what_the_data_sizes,
+    ),
     _refusal(REASONABLE, "draws [1000000, 1000000]", "RandomNormal", shape=[10**6, 10**6]),
     _refusal(REASONABLE, f"draws [{LARGEST_TENSOR + 1}]", "RandomUniform", shape=[LARGEST_TENSOR + 1]),
     _refusal(REASONABLE, "draws [0, 4]", "RandomNormal", shape=[0, 4]),
