@@ -29,12 +29,12 @@ import onnx_ir as ir
 from onnx_ir.passes import common
 
 from surgery.declaration import Declaration, Pass, Refused, Rewritten
-from surgery.float_products import float_product, insert_before
+from surgery.float_products import chosen_factor, float_product, insert_before
 from surgery.fold_dequantised_weights import DEQUANTISING
 from surgery.integer_products import PRODUCTS, Product, is_onnx, product_at, quantiser_of
 from surgery.matching import Matched, opset_of
 from surgery.naming import node_label
-from surgery.quantised import CHOOSING, EIGHT_BITS, LEVELS, saturation
+from surgery.quantised import EIGHT_BITS, LEVELS, chosen_from, saturation
 from surgery.splice import Draft, constant, splice
 from surgery.weights import tensor_of
 
@@ -83,7 +83,9 @@ def decompose_quantised() -> Pass:
         products = [found for node in _products(model.graph) if isinstance(found := product_at(node), Product)]
         for product in products:
             factors = [
-                None if source is None else _float_of(product.node.inputs[index], floats)
+                chosen_factor(product.node, index, DECLARATION.name)
+                if source is None
+                else _float_of(product.node.inputs[index], floats)
                 for index, source in enumerate(product.dynamic)
             ]
             float_product(product, factors, DECLARATION.name)
@@ -137,7 +139,7 @@ def _of_quantiser(node: ir.Node) -> Iterator[Refused]:
 def _of_dequantiser(node: ir.Node) -> Iterator[Refused]:
     source = quantiser_of(node.inputs[0])
     if source is None:
-        if not _is_weight(node.inputs[0]):
+        if chosen_from(node.inputs[0]) is None:  # else `fold_dequantised_weights` is for it
             yield Refused(node_label(node), INSIDE, _FLOAT_MODEL, f"'{_name(node)}' is not quantised in the graph")
     elif not _agree(source, node):
         yield Refused(node_label(node), SAME_SCALE, _FLOAT_MODEL, f"{node_label(source)} quantises by another")
@@ -145,15 +147,6 @@ def _of_dequantiser(node: ir.Node) -> Iterator[Refused]:
 
 def _name(node: ir.Node) -> str | None:
     return None if node.inputs[0] is None else node.inputs[0].name
-
-
-def _is_weight(value: ir.Value | None) -> bool:
-    """Whether `value` is a constant, or chosen from one: what `fold_dequantised_weights` is for."""
-    while value is not None and is_onnx(value.producer(), *CHOOSING):
-        node = value.producer()
-        assert node is not None
-        value = node.inputs[0]
-    return tensor_of(value) is not None
 
 
 def _parameters(node: ir.Node) -> tuple[ir.TensorProtocol | None, ir.TensorProtocol | None]:

@@ -10,7 +10,7 @@ import onnx_ir as ir
 from surgery.graph import graph_of
 from surgery.integer_products import Product
 from surgery.naming import node_stem
-from surgery.quantised import Numbers
+from surgery.quantised import Numbers, chosen_from
 from surgery.splice import Draft, constant, name_drafted, splice
 from surgery.weights import tensor_of
 
@@ -22,7 +22,7 @@ def float_product(product: Product, factors: Sequence[ir.Value | None], made_by:
 
     Args:
         product: what to replace; its graph is changed.
-        factors: the dynamic factors as floats; None for one that is constant.
+        factors: the factors that vary as floats; None for one that is constant.
         made_by: the pass.
     """
     node, rest = product.node, product.factor
@@ -49,6 +49,20 @@ def float_product(product: Product, factors: Sequence[ir.Value | None], made_by:
     splice(product.end, draft.nodes, [result], made_by)
 
 
+def chosen_factor(node: ir.Node, index: int, made_by: str) -> ir.Value | None:
+    """A factor of `node` that is chosen from a constant: the same choice from that as float32 without its zero point,
+    put into the graph; None for any other factor."""
+    chosen = chosen_from(node.inputs[index])
+    if chosen is None or not chosen.chain:
+        return None
+    value = constant(_without_zero(node, index, chosen.tensor))
+    for step in reversed(chosen.chain):
+        made = ir.node(step.op_type, [value, *step.inputs[1:]], step.attributes)
+        insert_before(step, made, made_by)
+        value = made.outputs[0]
+    return value
+
+
 def insert_before(node: ir.Node, made: ir.Node, made_by: str) -> None:
     """Put `made` before `node`, under a name that says which pass made it; its new constants become weights."""
     graph = graph_of(node)
@@ -59,8 +73,13 @@ def insert_before(node: ir.Node, made: ir.Node, made_by: str) -> None:
 def _centred(node: ir.Node, index: int) -> Numbers:
     """The constant factor without its zero point, as float32."""
     tensor = tensor_of(node.inputs[index])
-    zero = tensor_of(node.inputs[index + 2]) if len(node.inputs) > index + 2 else None
     assert tensor is not None
+    return _without_zero(node, index, tensor)
+
+
+def _without_zero(node: ir.Node, index: int, tensor: ir.TensorProtocol) -> Numbers:
+    """What the factor at `index` holds, less the zero point that `node` gives it, as float32."""
+    zero = tensor_of(node.inputs[index + 2]) if len(node.inputs) > index + 2 else None
     weight: Numbers = tensor.numpy().astype(np.float32)
     if zero is not None:
         weight -= _along(zero.numpy().astype(np.float32), weight, _output_axis(node.op_type, index))

@@ -21,7 +21,7 @@ from onnx_ir.passes import common
 from surgery.declaration import Declaration, Exact, Pass, Rewritten
 from surgery.graph_constants import add_constant
 from surgery.matching import ONNX_DOMAINS, Matched
-from surgery.quantised import CHOOSING, dequantised
+from surgery.quantised import Chosen, chosen_from, dequantised
 from surgery.splice import Draft, splice
 from surgery.weights import tensor_of
 
@@ -38,11 +38,10 @@ DECLARATION = Declaration(
 
 @dataclass(frozen=True)
 class _Place:
-    """A DequantizeLinear of the constant `weight`, chosen from by `chain` (from the node before it backwards)."""
+    """A DequantizeLinear of a constant, or of what is chosen from one."""
 
     node: ir.Node
-    weight: ir.Value
-    chain: tuple[ir.Node, ...]
+    chosen: Chosen
 
 
 def fold_dequantised_weights() -> Pass:
@@ -55,7 +54,7 @@ def fold_dequantised_weights() -> Pass:
         plan = _plan(model.graph)
         made: dict[tuple[object, ...], ir.Value] = {}
         for place in plan:
-            key = (place.weight, *place.node.inputs[1:], *_layout(place.node))
+            key = (place.chosen.weight, *place.node.inputs[1:], *_layout(place.node))
             if key not in made:
                 made[key] = _float_weight(model.graph, place)
             _replace(place, made[key])
@@ -76,14 +75,10 @@ def _place(node: ir.Node) -> _Place | None:
     zero_point = node.inputs[2] if len(node.inputs) > 2 else None
     if scale is None or (zero_point is not None and tensor_of(zero_point) is None):
         return None
-    weight, chain = node.inputs[0], []
-    while weight is not None and (before := weight.producer()) is not None and _chooses(before):
-        chain.append(before)
-        weight = before.inputs[0]
-    quantised = tensor_of(weight)
-    if weight is None or quantised is None or not _fits(node, quantised, scale, bool(chain)):
+    chosen = chosen_from(node.inputs[0])
+    if chosen is None or not _fits(node, chosen.tensor, scale, bool(chosen.chain)):
         return None
-    return _Place(node, weight, tuple(chain))
+    return _Place(node, chosen)
 
 
 def _fits(node: ir.Node, quantised: ir.TensorProtocol, scale: ir.TensorProtocol, chosen: bool) -> bool:
@@ -97,28 +92,23 @@ def _fits(node: ir.Node, quantised: ir.TensorProtocol, scale: ir.TensorProtocol,
     return scale.size == sizes[axis] if not block else len(scale.shape.numpy()) == len(sizes)
 
 
-def _chooses(node: ir.Node) -> bool:
-    return node.domain in ONNX_DOMAINS and node.op_type in CHOOSING
-
-
 def _layout(node: ir.Node) -> tuple[int, int]:
     """The axis of several scales, and how many indices share one (block_size is of opset 21)."""
     return node.attributes.get_int("axis", 1), node.attributes.get_int("block_size", 0)
 
 
 def _float_weight(graph: ir.Graph, place: _Place) -> ir.Value:
-    inputs = [tensor_of(value) for value in (place.weight, *place.node.inputs[1:])]
-    quantised, scale, zero_point = (*inputs, None)[:3]
-    assert quantised is not None
+    inputs = [tensor_of(value) for value in place.node.inputs[1:]]
+    scale, zero_point = (*inputs, None)[:2]
     assert scale is not None
-    values = dequantised(quantised, scale, zero_point, *_layout(place.node))
-    return add_constant(graph, f"{place.weight.name}_{DECLARATION.name}", values, scale.dtype)
+    values = dequantised(place.chosen.tensor, scale, zero_point, *_layout(place.node))
+    return add_constant(graph, f"{place.chosen.weight.name}_{DECLARATION.name}", values, scale.dtype)
 
 
 def _replace(place: _Place, weight: ir.Value) -> None:
     """Choose from the float weight as from the quantised one, in the place of the DequantizeLinear."""
     draft, chosen = Draft(), weight
-    for step in reversed(place.chain):
+    for step in reversed(place.chosen.chain):
         draft.nodes.append(ir.node(step.op_type, [chosen, *step.inputs[1:]], step.attributes))
         chosen = draft.nodes[-1].outputs[0]
     if not draft.nodes and not place.node.outputs[0].is_graph_output():

@@ -12,7 +12,7 @@ import numpy as np
 import onnx_ir as ir
 
 from surgery.matching import ONNX_DOMAINS
-from surgery.quantised import CHOOSING, Numbers, carries
+from surgery.quantised import CHOOSING, Numbers, carries, chosen_from
 from surgery.weights import tensor_of
 
 PRODUCTS = frozenset({"MatMulInteger", "ConvInteger"})
@@ -40,7 +40,8 @@ class Product:
     Attributes:
         node: the MatMulInteger or ConvInteger.
         end: the Mul whose output is the float product.
-        dynamic: for each of its two factors the DynamicQuantizeLinear it comes from; None for a constant.
+        dynamic: for each of its two factors the DynamicQuantizeLinear it comes from; None for a constant, or for
+            what is chosen from one.
         factor: the product of the constant scales.
         bias: what is added to the integers.
     """
@@ -88,8 +89,8 @@ def product_at(node: ir.Node) -> Product | str:
     wanted = Counter(source.outputs[1] for source in dynamic if source is not None)
     value, end, scales, bias = node.outputs[0], node, _Scales(Counter(), np.array(1.0)), None
     divisor: _Scales | None = None
-    is_number = False
-    while scales.dynamic != wanted or not is_number or end is node:
+    is_number, is_scaled = False, bool(wanted)
+    while scales.dynamic != wanted or not is_number or not is_scaled or end is node:
         uses = list(value.uses())
         if len(uses) != 1 or value.is_graph_output():
             return f"'{value.name}' is read {len(uses)} times"
@@ -97,7 +98,7 @@ def product_at(node: ir.Node) -> Product | str:
         if is_onnx(end, "Cast") and end.attributes["to"].as_int() in FLOATS:
             is_number = True
         elif is_onnx(end, "Mul") and is_number and (more := _scales(end.inputs[1 - index])) is not None:
-            scales = scales * more
+            scales, is_scaled = scales * more, True
         elif is_onnx(end, "Add") and not is_number and bias is None:
             found = _bias(end.inputs[1 - index])
             if found is None:
@@ -112,11 +113,15 @@ def product_at(node: ir.Node) -> Product | str:
 
 
 def _factor(node: ir.Node, index: int) -> ir.Node | str | None:
-    """The DynamicQuantizeLinear that a factor comes from; None for a constant; or what stands in the way."""
+    """The DynamicQuantizeLinear that a factor comes from; None for a constant or a choice from one; or a trouble."""
     zero_point = node.inputs[index + 2] if len(node.inputs) > index + 2 else None
-    if tensor_of(node.inputs[index]) is not None:
-        known = zero_point is None or tensor_of(zero_point) is not None
-        return None if known else f"the zero point of '{node.inputs[index].name}' is computed"  # type: ignore[union-attr]
+    chosen = chosen_from(node.inputs[index])
+    if chosen is not None:
+        zero = tensor_of(zero_point)
+        if zero_point is not None and zero is None:
+            return f"the zero point of '{chosen.weight.name}' is computed"
+        several = chosen.chain and zero is not None and zero.size != 1
+        return f"'{chosen.weight.name}' has several zero points, and is chosen from" if several else None
     source = quantiser_of(node.inputs[index])
     name = None if node.inputs[index] is None else node.inputs[index].name  # type: ignore[union-attr]
     if source is None or source.op_type != "DynamicQuantizeLinear":

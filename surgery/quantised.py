@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 
 from surgery.declaration import Bounded
 from surgery.matching import ONNX_DOMAINS
+from surgery.weights import tensor_of
 
 Numbers = NDArray[Any]
 
@@ -47,6 +49,29 @@ def carries(node: ir.Node | None) -> bool:
         return False
     between = node.op_type == "Resize" and node.attributes.get_string("mode", "nearest") in ("nearest", "linear")
     return between or node.op_type in _CARRYING
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """Values of the constant `weight`, chosen by `chain` (from the last node backwards), as an embedding has them."""
+
+    weight: ir.Value
+    tensor: ir.TensorProtocol
+    chain: tuple[ir.Node, ...]
+
+
+def chosen_from(value: ir.Value | None) -> Chosen | None:
+    """What `value` is chosen from, with no node in between where it is the constant itself; None for any other."""
+    chain: list[ir.Node] = []
+    while value is not None and (node := value.producer()) is not None and _chooses(node):
+        chain.append(node)
+        value = node.inputs[0]
+    tensor = tensor_of(value)
+    return None if value is None or tensor is None else Chosen(value, tensor, tuple(chain))
+
+
+def _chooses(node: ir.Node) -> bool:
+    return node.domain in ONNX_DOMAINS and node.op_type in CHOOSING
 
 
 def dequantised(

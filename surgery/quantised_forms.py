@@ -12,7 +12,7 @@ import numpy as np
 import onnx_ir as ir
 
 from surgery.graph import input_at
-from surgery.quantised import Numbers, dequantised
+from surgery.quantised import Numbers, chosen_from, dequantised
 from surgery.splice import Draft, constant
 from surgery.weights import tensor_of
 
@@ -26,7 +26,10 @@ def _input(node: ir.Node, index: int) -> ir.Value | None:
 
 
 def _number(node: ir.Node, draft: Draft, index: int, axis: int = 0) -> ir.Value | str:
-    """The float of a quantised input at `index`, its scale and zero point behind it; a constant is made float here."""
+    """The float of a quantised input at `index`, its scale and zero point behind it.
+
+    A constant is made float here, and so is one that values are chosen from: `fold_dequantised_weights` has run.
+    """
     value, scale, zero = (_input(node, index + offset) for offset in range(3))
     known = [tensor_of(part) for part in (value, scale, zero)]
     if known[1] is None or (zero is not None and known[2] is None):
@@ -35,7 +38,13 @@ def _number(node: ir.Node, draft: Draft, index: int, axis: int = 0) -> ir.Value 
         return constant(dequantised(known[0], known[1], known[2], axis), known[1].dtype)
     if known[1].size != 1:
         return f"'{None if value is None else value.name}' has {known[1].size} scales"
-    return draft.add("DequantizeLinear", value, scale, zero)
+    chosen = chosen_from(value)
+    if chosen is None:
+        return draft.add("DequantizeLinear", value, scale, zero)
+    made = constant(dequantised(chosen.tensor, known[1], known[2]), known[1].dtype)
+    for step in reversed(chosen.chain):
+        made = draft.add(step.op_type, made, *step.inputs[1:], copied=step.attributes)
+    return made
 
 
 def _attributes(node: ir.Node, *dropped: str) -> dict[str, ir.Attr]:

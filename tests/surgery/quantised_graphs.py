@@ -82,7 +82,18 @@ def lstm() -> onnx.ModelProto:
     return proto(nodes, [tensor("x", [7, 1, 6])], [tensor("y", [7, 2, 1, 8])], weights)
 
 
-FLOAT = {"perceptron": perceptron, "convolutions": convolutions, "gemm": gemm, "lstm": lstm}
+def embedding() -> onnx.ModelProto:
+    """Rows of a table, chosen by the input, as one factor of a MatMul: the quantisers leave them integers up to it."""
+    nodes = [
+        helper.make_node("Cast", ["x"], ["ids"], "ids", to=onnx.TensorProto.INT64),
+        helper.make_node("Gather", ["table", "ids"], ["rows"], "rows"),
+        helper.make_node("MatMul", ["rows", "w"], ["y"], "matmul"),
+    ]
+    weights = [constant("table", noise(40, 16)), constant("w", noise(16, 12, scale=0.25))]
+    return proto(nodes, [tensor("x", [10])], [tensor("y", [10, 12])], weights)
+
+
+FLOAT = {"perceptron": perceptron, "convolutions": convolutions, "gemm": gemm, "lstm": lstm, "embedding": embedding}
 
 
 def feed(model: onnx.ModelProto, seed: int = 9) -> dict[str, Array]:

@@ -71,6 +71,16 @@ def test_dynamic_graph_computes_in_floats_when_rewritten(
     assert snr_db(run(made, feed(made))["y"], got) >= snr_db(run(made, feed(made))["y"], wanted)
 
 
+@pytest.mark.parametrize("kind", ["QInt8", "QUInt8"])
+def test_dynamic_graph_computes_in_floats_when_a_factor_is_chosen_from_a_table(kind: str, tmp_path: Path) -> None:
+    made = FLOAT["embedding"]()
+    original = dynamically(made, tmp_path, weight_type=getattr(QuantType, kind))
+    assert "DynamicQuantizeLinear" not in operators(original)
+    done = after(decompose_quantised(), original=original)
+    assert operators(done) == ["Cast", "Gather", "MatMul"]  # with the scales in the weight
+    assert snr_db(run(original, feed(made))["y"], run(done, feed(made))["y"]) > 120  # nothing was rounded before
+
+
 @pytest.mark.parametrize("per_channel", [False, True], ids=["per tensor", "per channel"])
 @pytest.mark.parametrize("kind", ["QInt8", "QUInt8"])
 @pytest.mark.parametrize("name", ["perceptron", "gemm", "convolutions"])

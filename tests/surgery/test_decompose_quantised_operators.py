@@ -132,7 +132,7 @@ def test_gemm_is_a_float_one_when_its_output_is_a_float_or_not(read: str, transp
 
 @pytest.mark.parametrize("per_channel", [False, True], ids=["per tensor", "per channel"])
 @pytest.mark.parametrize("kind", ["QInt8", "QUInt8"])
-@pytest.mark.parametrize("name", ["perceptron", "gemm", "convolutions"])
+@pytest.mark.parametrize("name", ["perceptron", "gemm", "convolutions", "embedding"])
 def test_graph_computes_in_floats_when_the_quantiser_wrote_operators(
     name: str, kind: str, per_channel: bool, tmp_path: Path
 ) -> None:
