@@ -3,16 +3,18 @@
 Before:  Split with num_outputs (opset 18) that leaves a shorter last part    After:  the lengths, as an input
 Before:  Pad with axes (opset 18)                                             After:  pads for every axis
 Before:  Einsum without "->", or with blanks in its equation                  After:  "bij,jk->bik"
+Before:  LSTM or GRU with layout 0, the default (torch's new exporter)         After:  without it
 
 Measured with rknn-toolkit2 2.3.2 for rk3588, every operator of opsets 13 to 19 that builds at all, without the
 attributes and inputs that have a default, against the simulator: these, LayerNormalization (`normalise_layer_norm`) and
-auto_pad (`normalise_auto_pad`) break; all others are right without, from Softmax's axis to Transpose's perm.
+auto_pad (`normalise_auto_pad`) break; all others are right without, from Softmax's axis to Transpose's perm. A layout
+it dies of, where both directions are joined behind ("Unrecognized attribute: layout for operator LSTM").
 
 A BatchNormalization in training mode is refused here: the toolkit has none.
 
 Preconditions: a known shape where lengths or pads follow from it; constant pads and axes; inference mode.
 
-Exact: the defaults of the operators, written out.
+Exact: the defaults of the operators.
 """
 
 from __future__ import annotations
@@ -38,10 +40,12 @@ INFERENCE = "batch normalisation in inference mode"
 
 _NOT_READ = "another way of saying the same, or what is done with a part"
 
+_RECURRENT = ("activation_alpha", "activation_beta", "activations", "clip", "direction", "hidden_size")
+
 DECLARATION = Declaration(
     name="normalise_defaults",
-    summary="split lengths, pads of every axis and einsum outputs written out",
-    exactness=Exact("the operators' defaults, written out"),
+    summary="split lengths, pads of every axis and einsum outputs written out, a recurrent layout of 0 left out",
+    exactness=Exact("the operators' defaults"),
     after=frozenset({"fold_constants", "normalise_opset"}),
     matches=(
         Matched(
@@ -54,6 +58,14 @@ DECLARATION = Declaration(
             used=frozenset({"training_mode"}),
             irrelevant={"epsilon": "kept", "momentum": "of training alone"},
         ),
+        *(
+            Matched(
+                op,
+                used=frozenset({"layout"}),
+                irrelevant=dict.fromkeys((*_RECURRENT, own), "says what is computed, not how it lies"),
+            )
+            for op, own in (("LSTM", "input_forget"), ("GRU", "linear_before_reset"))
+        ),
     ),
     preconditions=(KNOWN_SHAPE, CONSTANT_PADS, INFERENCE),
 )
@@ -61,12 +73,14 @@ DECLARATION = Declaration(
 
 @dataclass(frozen=True)
 class _Edit:
-    """What a node gets in place: constant inputs (int64 [n]) by position, how many inputs stay, an equation."""
+    """What a node gets in place: constant inputs (int64 [n]) by position, how many inputs stay, an equation; and what
+    attribute it loses."""
 
     node: ir.Node
     lists: Mapping[int, tuple[int, ...]]
     inputs: int
     equation: str | None = None
+    dropped: str | None = None
 
 
 Found = _Edit | Refused | None
@@ -142,11 +156,19 @@ def _batch_normalization(node: ir.Node) -> Found:
     return None
 
 
+def _recurrent(node: ir.Node) -> Found:
+    if "layout" not in node.attributes or node.attributes["layout"].as_int():
+        return None  # onnxruntime runs no other
+    return _Edit(node, {}, inputs=len(node.inputs), dropped="layout")
+
+
 _LOOKS: Mapping[str, Callable[[ir.Node], Found]] = {
     "Split": _split,
     "Pad": _pad,
     "Einsum": _einsum,
     "BatchNormalization": _batch_normalization,
+    "LSTM": _recurrent,
+    "GRU": _recurrent,
 }
 
 
@@ -167,5 +189,7 @@ def _write(edit: _Edit) -> None:
         node.replace_input_with(place, add_constant(graph_of(node), name, np.array(numbers, np.int64)))
     if edit.equation is not None:
         node.attributes["equation"] = ir.AttrString("equation", edit.equation)
+    if edit.dropped is not None:
+        del node.attributes[edit.dropped]
     if edit.lists:
         node.attributes.pop("num_outputs", None)

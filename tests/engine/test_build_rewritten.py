@@ -18,6 +18,7 @@ from surgery.decompose_int32_casts import decompose_int32_casts
 from surgery.decompose_missing_kernels import decompose_missing_kernels
 from surgery.fold_constants import fold_constants
 from surgery.fold_empty_parts import fold_empty_parts
+from surgery.normalise_defaults import normalise_defaults
 from surgery.normalise_double import normalise_double
 from surgery.normalise_float32 import normalise_float32
 from surgery.normalise_header import normalise_header
@@ -113,6 +114,22 @@ def gated() -> onnx.ModelProto:
     return proto(nodes, [tensor("x", [1, 32, 24])], [tensor("y", [1, 32, 24])], [constant("k", 1.702)])
 
 
+def both_directions() -> onnx.ModelProto:
+    """A bidirectional LSTM as torch's new exporter writes it: a layout of 0, and both directions joined behind."""
+    lstm = helper.make_node("LSTM", ["x", "w", "r"], ["h"], "lstm", hidden_size=8, direction="bidirectional", layout=0)
+    nodes = [
+        lstm,
+        helper.make_node("Transpose", ["h"], ["t"], "turn", perm=[0, 2, 1, 3]),
+        helper.make_node("Reshape", ["t", "shape"], ["y"], "join"),
+    ]
+    weights = [
+        constant("w", RNG.standard_normal((2, 32, 16)) * 0.3),
+        constant("r", RNG.standard_normal((2, 32, 8)) * 0.3),
+        constant("shape", [12, 1, 16], np.int64),
+    ]
+    return proto(nodes, [tensor("x", [12, 1, 16])], [tensor("y", [12, 1, 16])], weights)
+
+
 NEW = (normalise_opset(), fold_constants(), fold_empty_parts(), normalise_header())
 TYPES = (normalise_double(), normalise_float32(), normalise_integer_inputs(), decompose_int32_casts())
 
@@ -124,8 +141,9 @@ TYPES = (normalise_double(), normalise_float32(), normalise_integer_inputs(), de
         (transformer, NEW),
         (of_types, TYPES),
         (gated, (rewrite_shared_gates(),)),
+        (both_directions, (normalise_defaults(),)),
     ],
-    ids=["composed", "transformer", "of_types", "gated"],
+    ids=["composed", "transformer", "of_types", "gated", "both_directions"],
 )
 def test_simulator_equals_onnxruntime_when_passes_rewrote_what_the_toolkit_does_not_take(
     build: Callable[[], onnx.ModelProto], passes: Sequence[Pass], converter_python: Path, tmp_path: Path

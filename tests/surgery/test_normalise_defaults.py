@@ -149,3 +149,21 @@ def test_graph_is_left_alone_when_the_toolkit_takes_it(name: str) -> None:
 )
 def test_graph_is_left_alone_when_it_is_no_valid_onnx(original: ir.Model) -> None:
     left_alone(PASS, original)
+
+
+def recurrent(op: str, opset: int = 17, **attributes: int) -> ir.Model:
+    gates = {"LSTM": 4, "GRU": 3}[op]
+    weights = {"w": noise(2, gates * 5, 12), "r": noise(2, gates * 5, 5)}
+    options: dict[str, Any] = {"hidden_size": 5, "direction": "bidirectional", **attributes}
+    return operator(op, "x w r", constants=weights, made={"y": (4, FLOAT)}, opset=opset, **options)
+
+
+@pytest.mark.parametrize("op", ["LSTM", "GRU"])
+@pytest.mark.parametrize("opset", [14, 17, 22])
+def test_layout_of_the_default_is_left_out(op: str, opset: int) -> None:
+    assert "layout" not in only(equal_after(PASS, recurrent(op, opset, layout=0)), op).attributes
+
+
+@pytest.mark.parametrize("op", ["LSTM", "GRU"])
+def test_recurrent_node_without_a_layout_is_left_alone(op: str) -> None:
+    left_alone(PASS, recurrent(op))
