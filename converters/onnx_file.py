@@ -57,6 +57,23 @@ def read_onnx(path: Path) -> ir.Model:
     return model
 
 
+def load_external(model: ir.Model) -> None:
+    """Take the external data of `model` into memory, in place: weights, and tensors that nodes hold, functions' too."""
+    load = ir.external_data.convert_tensors_from_external
+    for graph in _graphs(model):
+        for value in graph.initializers.values():
+            if isinstance(value.const_value, ir.ExternalTensor):
+                (value.const_value,) = load([value.const_value])
+    for node in _nodes(model):
+        for name, attribute in list(node.attributes.items()):
+            if attribute.type == ir.AttributeType.TENSOR and isinstance(attribute.value, ir.ExternalTensor):
+                node.attributes[name] = ir.AttrTensor(name, load([attribute.value])[0])
+            elif attribute.type == ir.AttributeType.TENSORS:
+                held = attribute.as_tensors()
+                loaded = [load([tensor])[0] if isinstance(tensor, ir.ExternalTensor) else tensor for tensor in held]
+                node.attributes[name] = ir.AttrTensors(name, loaded)
+
+
 def external_files(path: Path) -> tuple[Path, ...]:
     """The files that hold external data of the ONNX `path`; only where there are any is the graph read.
 
@@ -105,14 +122,17 @@ def _damaged(path: Path, fault: str) -> UserInput:
     return UserInput(f"{path}: is damaged, or is not valid ONNX: {fault}.")
 
 
+def _graphs(model: ir.Model) -> list[ir.Graph]:
+    return [*model.graphs(), *(graph for function in model.functions.values() for graph in function.subgraphs())]
+
+
+def _nodes(model: ir.Model) -> list[ir.Node]:
+    return [*model.graph.all_nodes(), *(node for f in model.functions.values() for node in f.all_nodes())]
+
+
 def _external_tensors(model: ir.Model) -> list[ir.ExternalTensor]:
-    graphs = [*model.graphs(), *(graph for function in model.functions.values() for graph in function.subgraphs())]
-    held: list[object] = [value.const_value for graph in graphs for value in graph.initializers.values()]
-    nodes = [
-        *model.graph.all_nodes(),
-        *(node for function in model.functions.values() for node in function.all_nodes()),
-    ]
-    for attribute in (attribute for node in nodes for attribute in node.attributes.values()):
+    held: list[object] = [value.const_value for graph in _graphs(model) for value in graph.initializers.values()]
+    for attribute in (attribute for node in _nodes(model) for attribute in node.attributes.values()):
         held += attribute.as_tensors() if attribute.type == ir.AttributeType.TENSORS else [attribute.value]
     return [tensor for tensor in held if isinstance(tensor, ir.ExternalTensor)]
 

@@ -21,7 +21,7 @@ from contracts.errors import GateFailure, Refusal, RknnTtsError, UserInput
 from contracts.files import sha256_of, sha256_of_bytes
 from contracts.serial import from_json, to_json
 from contracts.verdicts import Verdict, failure
-from converters.onnx_file import external_files, read_onnx
+from converters.onnx_file import external_files, load_external, read_onnx
 from converters.stages import Session
 from gates.graphs import with_shapes
 from gates.snr import compare_outputs, verdict_of, worst
@@ -89,7 +89,7 @@ class ForeignOnnx:
         model = read_onnx(self.path)
         _check_size(self.path, model)
         self.say.step(f"reading {self.path.name}")
-        model = ir.external_data.load_to_model(model)
+        load_external(model)
         if digests_of(self.path) != self.digests:
             raise UserInput(f"{self.path}: was changed while it was read; run the command again.")
         make_runnable(model)
@@ -289,6 +289,9 @@ def _spec(value: ir.Value) -> TensorSpec:
 
 def _check_size(path: Path, model: ir.Model) -> None:
     tensors = [value.const_value for graph in model.graphs() for value in graph.initializers.values()]
+    for node in model.graph.all_nodes():
+        held = [a.as_tensor() for a in node.attributes.values() if a.type == ir.AttributeType.TENSOR]
+        tensors += [tensor for tensor in held if tensor.dtype != ir.DataType.STRING]
     size_bytes = sum(tensor.nbytes for tensor in tensors if tensor is not None)
     if size_bytes >= MESSAGE_LIMIT_BYTES:
         raise Refusal(

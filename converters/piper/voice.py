@@ -9,7 +9,7 @@ import numpy as np
 import onnx_ir as ir
 
 from contracts.errors import Refusal, UserInput
-from converters.onnx_file import read_onnx
+from converters.onnx_file import load_external, read_onnx
 from converters.piper.config import VoiceConfig, config_path, read_config
 from converters.stages import Array
 from converters.vits_seam import VitsSeam, find_vits_seam
@@ -60,7 +60,8 @@ def open_voice(path: Path, sample_rate: int | None = None) -> Voice:
     if sample_rate is not None and sample_rate < 1:
         raise UserInput(f"--sample-rate {sample_rate}: a rate above 0 is expected.")
     # Its parts go into other files, where external data would be lost.
-    model = ir.external_data.load_to_model(read_onnx(path))
+    model = read_onnx(path)
+    load_external(model)
     _check_finite(model, path)
     seam = find_vits_seam(model, str(path))
     config = read_config(path)

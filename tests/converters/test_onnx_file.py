@@ -10,13 +10,14 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import onnx_ir as ir
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper
 
 from contracts.errors import Refusal, UserInput
-from converters.onnx_file import external_files, read_onnx
+from converters.onnx_file import external_files, load_external, read_onnx
 from tests.gates.small_graphs import proto, tensor
 from tests.vits_writer.recipe import Recipe
 from tests.vits_writer.voice import voice_model
@@ -325,6 +326,18 @@ def test_read_onnx_reads_external_data_of_a_function_from_any_working_directory(
     monkeypatch.chdir(tmp_path)
     (function,) = read_onnx(path).functions.values()
     np.testing.assert_array_equal(function[0].attributes["value"].as_tensor().numpy(), VALUES)
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_load_external_takes_all_data_into_memory_wherever_a_graph_keeps_it(place: Place, tmp_path: Path) -> None:
+    path = _save(tmp_path, place(_external(DATA)))
+    (tmp_path / DATA).write_bytes(VALUES.tobytes())
+    model = read_onnx(path)
+    load_external(model)
+    (tmp_path / DATA).unlink()
+    written = ir.to_proto(model).SerializeToString()
+    assert VALUES.tobytes() in written
+    assert DATA.encode() not in written
 
 
 @pytest.mark.parametrize("where", [{"length": 8}, {"length": 52}, {"length": -48}, {"offset": -4}])

@@ -256,6 +256,19 @@ def test_file_is_refused_when_one_message_cannot_hold_it(
         opened(external(tmp_path, 2.0), steps)
 
 
+def test_file_is_refused_when_one_message_cannot_hold_what_its_nodes_hold(
+    tmp_path: Path, steps: Steps, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nodes = [
+        helper.make_node("Constant", [], ["k"], "constant", value=constant("value", [1, 2, 3, 4])),
+        helper.make_node("Mul", ["x", "k"], ["y"], "times"),
+    ]
+    path = written(tmp_path, proto(nodes, [tensor("x", [1, 4])], [tensor("y", [1, 4])]))
+    monkeypatch.setattr(module, "MESSAGE_LIMIT_BYTES", 4)
+    with pytest.raises(Refusal, match=r"net\.onnx: has 0\.0 GB of weights"):
+        opened(path, steps)
+
+
 def test_file_that_is_changed_while_it_is_read_is_refused_and_not_kept(
     tmp_path: Path, steps: Steps, monkeypatch: pytest.MonkeyPatch
 ) -> None:
