@@ -22,6 +22,7 @@ from converters.registry import STAGES
 from converters.stages import Checkpoint, Session, Stage, StageExport, StageOptions, find_stage
 from rknn_tts.carried import feeds_to_npz
 from rknn_tts.export_step import Proof, finished_contract, prove
+from rknn_tts.finished_graph import serialised
 from rknn_tts.packaged import fetch_packaged
 from rknn_tts.parity import followed_feeds
 from rknn_tts.progress import Say
@@ -125,14 +126,14 @@ def export_graph(conversion: Conversion, steps: Steps) -> Exported:
 
     def work(folder: Path) -> None:
         opened, graph = conversion.opened, conversion.rewritten[-1].model
-        contract = finished_contract(opened, graph, conversion.skipped)
-        (folder / MODEL_FILE).write_bytes(_serialised(graph))
+        contract = finished_contract(opened, conversion.rewritten, conversion.skipped)
+        (folder / MODEL_FILE).write_bytes(serialised(graph))
         feeds = (*opened.feeds, *opened.padded_feeds)
         followed = followed_feeds(opened.model, conversion.rewritten, conversion.open_session, feeds)
         (folder / FEEDS_FILE).write_bytes(feeds_to_npz(followed))
         if opened.host is not None:
             host = folder / HOST_FILE
-            host.write_bytes(_serialised(opened.host))
+            host.write_bytes(serialised(opened.host))
             contract = dataclasses.replace(contract, host=HostHalf(opened.host_file, sha256_of(host)))
         refused = tuple(refusals(conversion.passes, conversion.rewritten))
         info = ExportInfo(opened.stem, contract, refused, opened.notes)
@@ -154,7 +155,7 @@ def prove_export(conversion: Conversion, exported: Exported, steps: Steps) -> Pr
 
     def work() -> Proof:
         rewritten = conversion.rewritten
-        if sha256_of_bytes(_serialised(rewritten[-1].model)) != graph:
+        if sha256_of_bytes(serialised(rewritten[-1].model)) != graph:
             name = conversion.checkpoint.path.name
             raise GateFailure(
                 f"{name} gives another graph now than the one that was exported, so nothing is proven of that: was "
@@ -164,10 +165,6 @@ def prove_export(conversion: Conversion, exported: Exported, steps: Steps) -> Pr
         return prove(conversion.opened, conversion.passes, rewritten, conversion.open_session)
 
     return steps.value("prove", Proof, {**conversion.parts, "graph": graph}, work)
-
-
-def _serialised(model: ir.Model) -> bytes:
-    return bytes(ir.to_proto(model).SerializeToString(deterministic=True))
 
 
 def _stage(request: Request) -> Stage:

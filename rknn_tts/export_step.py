@@ -7,19 +7,20 @@ decode of the unpatched original. It stands apart from the export so that the to
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import onnx_ir as ir
+from numpy.typing import NDArray
 
-from contracts.contract import Contract, PassRecord, TensorSpec, Window
+from contracts.contract import Contract, PassRecord, Window
 from contracts.errors import ToolFailure
 from contracts.verdicts import Measurement, Verdict, failure
 from converters.stages import FloatArray, OpenSession, Session, StageExport, WindowedDecode
 from gates.snr import compare
 from gates.windows import Thresholds, window_gates
-from rknn_tts.parity import judge_passes
+from rknn_tts.finished_graph import described
+from rknn_tts.parity import followed_feeds, judge_passes
 from rknn_tts.rewriting import refusals
 from surgery.declaration import Pass, Rewritten
 
@@ -33,21 +34,18 @@ class Proof:
     measurements: tuple[Measurement, ...]
 
 
-def finished_contract(export: StageExport, graph: ir.Model, skipped: tuple[str, ...]) -> Contract:
-    """The stage's contract with the output shapes of the finished `graph`, and the passes left out."""
-    shapes = {value.name: value.shape for value in graph.graph.outputs}
-    outputs = []
-    for spec in export.contract.outputs:
-        shape = shapes[spec.name]
-        sizes = tuple(int(size) for size in shape if isinstance(size, int)) if shape is not None else ()
-        outputs.append(TensorSpec(spec.name, sizes, spec.dtype))
-    return dataclasses.replace(export.contract, outputs=tuple(outputs), skipped=skipped)
+def finished_contract(export: StageExport, rewritten: Sequence[Rewritten], skipped: tuple[str, ...]) -> Contract:
+    """The stage's contract of the graph behind the passes, which `rewritten` it, and the names of those left out."""
+    return described(dataclasses.replace(export.contract, skipped=skipped), rewritten[-1].model, rewritten)
 
 
 def prove(
     export: StageExport, passes: Sequence[Pass], rewritten: Sequence[Rewritten], open_session: OpenSession
 ) -> Proof:
-    """Every fp32 gate on the finished graph; `rewritten` is what `passes` returned."""
+    """Every fp32 gate on the finished graph; `rewritten` is what `passes` returned.
+
+    Where these changed its inputs, the windows of the walk are fed as the finished graph takes them.
+    """
     refused = refusals(passes, rewritten)
     if refused:  # the graph is not what the stage asked for, and may not even take its feeds
         return Proof((), tuple(refused), ())
@@ -64,7 +62,12 @@ def prove(
     verdicts += [failure(gate, reason, unit="dB") for gate, reason in evidence.unreached.items()]
     for item in evidence.equalities:
         verdicts.append(compare(item.gate, item.reference, item.measured, item.minimum_db, item.detail))
-    walked, measurements = _walk(export.contract.window, evidence.decode, parity.session)
+
+    def run(feed: Mapping[str, NDArray[np.generic]]) -> dict[str, NDArray[np.generic]]:
+        (followed,) = followed_feeds(export.model, rewritten, open_session, [feed])
+        return parity.session(followed)
+
+    walked, measurements = _walk(export.contract.window, evidence.decode, run)
     return Proof(parity.records, (*verdicts, *walked), tuple(measurements))
 
 

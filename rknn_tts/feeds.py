@@ -14,9 +14,6 @@ from contracts.errors import UserInput
 from contracts.seed import SEED
 from rknn_tts.carried import FEEDS_LIMIT_BYTES
 from rknn_tts.index_ranges import index_sizes
-from rknn_tts.inputs_file import read_inputs
-
-__all__ = ["STAND_IN_LIMIT_BYTES", "read_inputs", "stand_in_feed"]
 
 STAND_IN_LIMIT_BYTES = 1 << 28
 """Largest input that a stand-in is drawn for: drawing takes three times that, and all inputs of an engine lie in the

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import onnx_ir as ir
 
-from contracts.contract import Contract, Noise, Source, TensorSpec
+from contracts.contract import Contract, Noise, Source
 from contracts.errors import GateFailure, Refusal, RknnTtsError, UserInput
 from contracts.files import sha256_of, sha256_of_bytes
 from contracts.serial import from_json, to_json
@@ -29,6 +29,7 @@ from rknn_tts.array_archive import archive_digest
 from rknn_tts.carried import Feed, feeds_to_npz
 from rknn_tts.export_step import Proof
 from rknn_tts.feeds import stand_in_feed, unused_array
+from rknn_tts.finished_graph import check_size, described, fed_inputs, serialised
 from rknn_tts.graph_at_hand import OnnxSource
 from rknn_tts.inputs_file import read_inputs
 from rknn_tts.parity import followed_feeds, judge_passes, least_db
@@ -36,10 +37,11 @@ from rknn_tts.progress import Say
 from rknn_tts.request import Request
 from rknn_tts.rewriting import refusals, rewrite, without_skipped
 from rknn_tts.runnable import make_runnable
-from rknn_tts.session_form import opset_of, session_form
+from rknn_tts.session_form import session_form
 from rknn_tts.shapes import agreed, parse_shapes, resolve_shapes
 from rknn_tts.steps import Steps
 from surgery.declaration import Pass, Rewritten
+from surgery.matching import opset_of
 from surgery.normalise_initializers import normalise_initializers
 from surgery.normalise_static_inputs import normalise_static_inputs
 from surgery.normalise_unused_inputs import normalise_unused_inputs, unused_inputs
@@ -49,12 +51,6 @@ EQUAL_DB = 100.0
 """Least SNR of the graph that the toolkit is given against the file as it is: 1e-5 relative."""
 
 ORIGINAL_GATE = "fp32.original"
-
-MESSAGE_LIMIT_BYTES = 1 << 31
-"""Of a protobuf message, and so of an ONNX without external data (protobuf's documentation)."""
-
-UNKNOWN_SIZE = -1
-"""Stands in a contract for a size that nothing gives; the structural gate refuses such a graph."""
 
 _MODEL_FILE, _INFO_FILE, _FEEDS_FILE = "model.onnx", "preflight.json", "feeds.npz"
 
@@ -87,7 +83,7 @@ class ForeignOnnx:
             Refusal: it is too large.
         """
         model = read_onnx(self.path)
-        _check_size(self.path, model)
+        check_size(str(self.path), model)
         self.say.step(f"reading {self.path.name}")
         load_external(model)
         if digests_of(self.path) != self.digests:
@@ -100,7 +96,7 @@ class ForeignOnnx:
         """The windows of `--inputs`; none where there is no such file."""
         if self.request.inputs is None:
             return ()
-        return read_inputs(Path(self.request.inputs), _inputs(self.model), self._unused)
+        return read_inputs(Path(self.request.inputs), fed_inputs(self.model), self._unused)
 
     @cached_property
     def _unused(self) -> frozenset[str]:
@@ -114,7 +110,7 @@ class ForeignOnnx:
         """What runs on it."""
         arrays = {name: tuple(np.shape(array)) for name, array in self.given[0].items()} if self.given else {}
         given = agreed(parse_shapes(self.request.shape), arrays)
-        shapes = resolve_shapes(_inputs(self.model), given, str(self.path), self._unused)
+        shapes = resolve_shapes(fed_inputs(self.model), given, str(self.path), self._unused)
         every = (normalise_initializers(), normalise_static_inputs(shapes), *preflight())
         return without_skipped(every, self.request.no_pass)
 
@@ -132,7 +128,7 @@ class ForeignOnnx:
         if not self.given:
             dropped = {name for done in self.rewritten for name in done.interface.removed}  # some where constants fold
             return (stand_in_feed(shaped, str(self.path), dropped),)
-        unused = {str(value.name): unused_array(value) for value in _inputs(shaped) if value.name in self._unused}
+        unused = {str(value.name): unused_array(value) for value in fed_inputs(shaped) if value.name in self._unused}
         return tuple({**unused, **window} for window in self.given)
 
     def _behind(self, name: str) -> ir.Model:
@@ -199,8 +195,8 @@ def digests_of(path: Path) -> dict[str, str]:
 def _preflight(foreign: ForeignOnnx, folder: Path) -> None:
     """The step `preflight`: the finished graph and what is known of it, in `folder`."""
     finished = foreign.rewritten[-1].model
-    _check_size(foreign.path, finished)
-    (folder / _MODEL_FILE).write_bytes(_serialised(finished))
+    check_size(str(foreign.path), finished)
+    (folder / _MODEL_FILE).write_bytes(serialised(finished))
     contract = _contract(foreign, finished)
     info = _Info(contract, tuple(refusals(foreign.passes, foreign.rewritten)), _notes(foreign, contract))
     (folder / _INFO_FILE).write_text(json.dumps(to_json(info)), encoding="utf-8")
@@ -218,7 +214,7 @@ def _prove(foreign: ForeignOnnx, graph: Path) -> Proof:
         GateFailure: the file gives another graph now than the one at hand, of which nothing would be proven.
     """
     passes, rewritten = foreign.passes, foreign.rewritten
-    if sha256_of_bytes(_serialised(rewritten[-1].model)) != sha256_of(graph):
+    if sha256_of_bytes(serialised(rewritten[-1].model)) != sha256_of(graph):
         raise GateFailure(
             f"{foreign.path.name} gives another graph now than the one that is compiled, so nothing is proven of that; "
             "run the command again with --force."
@@ -239,18 +235,10 @@ def _contract(foreign: ForeignOnnx, finished: ir.Model) -> Contract:
         shaped = with_shapes(finished)
     except Refusal:  # no valid ONNX: the structural gate says why
         shaped = finished
-    graph, request = shaped.graph, foreign.request
-    added = [added.noise for result in foreign.rewritten for added in result.interface.added]
-    names = {value.name for value in graph.inputs}
-    return Contract(
-        family=None,
-        stage=None,
-        source=Source(foreign.path.name, foreign.digests["onnx"], "checkpoint"),
-        inputs=tuple(_spec(value) for value in _inputs(shaped)),
-        outputs=tuple(_spec(value) for value in graph.outputs),
-        noise=tuple(noise for noise in added if noise.input in names),
-        skipped=tuple(sorted(set(request.no_pass))),
-    )
+    source = Source(foreign.path.name, foreign.digests["onnx"], "checkpoint")
+    skipped = tuple(sorted(set(foreign.request.no_pass)))
+    bare = Contract(family=None, stage=None, source=source, inputs=(), outputs=(), skipped=skipped)
+    return described(bare, shaped, foreign.rewritten)
 
 
 def _notes(foreign: ForeignOnnx, contract: Contract) -> tuple[str, ...]:
@@ -275,30 +263,3 @@ def _distribution(noise: Noise) -> str:
     if noise.distribution == "uniform":
         return f"uniform between {noise.a:g} and {noise.b:g}"
     return f"normal with mean {noise.a:g} and standard deviation {noise.b:g}"
-
-
-def _inputs(model: ir.Model) -> list[ir.Value]:
-    return [value for value in model.graph.inputs if value.name not in model.graph.initializers]
-
-
-def _spec(value: ir.Value) -> TensorSpec:
-    shape = tuple(size if isinstance(size, int) else UNKNOWN_SIZE for size in value.shape or ())
-    dtype = np.dtype(value.dtype.numpy()).name if value.dtype is not None else "float32"
-    return TensorSpec(str(value.name), shape, dtype)
-
-
-def _check_size(path: Path, model: ir.Model) -> None:
-    tensors = [value.const_value for graph in model.graphs() for value in graph.initializers.values()]
-    for node in model.graph.all_nodes():
-        held = [a.as_tensor() for a in node.attributes.values() if a.type == ir.AttributeType.TENSOR]
-        tensors += [tensor for tensor in held if tensor.dtype != ir.DataType.STRING]
-    size_bytes = sum(tensor.nbytes for tensor in tensors if tensor is not None)
-    if size_bytes >= MESSAGE_LIMIT_BYTES:
-        raise Refusal(
-            f"{path}: has {size_bytes / 1e9:.1f} GB of weights, and the toolkit is given one file, which holds "
-            f"{MESSAGE_LIMIT_BYTES / 1e9:.1f} GB at most: compile a smaller part of it."
-        )
-
-
-def _serialised(model: ir.Model) -> bytes:
-    return bytes(ir.to_proto(model).SerializeToString(deterministic=True))

@@ -31,11 +31,6 @@ _MASK = 3
 """Input position, of an Attention."""
 
 
-def opset_of(model: ir.Model) -> int:
-    """Its highest opset of ONNX's own operators; 0 where it states none."""
-    return max((model.opset_imports.get(domain) or 0 for domain in ONNX_DOMAINS), default=0)
-
-
 def session_form(model: ir.Model, original_opset: int) -> ir.Model:
     """`model`, made of a file of `original_opset`, as onnxruntime runs it; itself where it runs as it is."""
     wanted = frozenset({"Attention"}) | (_DRAWN if original_opset > DRAWS_UP_TO else frozenset())

@@ -15,7 +15,7 @@ from converters.piper.decoder import open_decoder
 from converters.stages import Checkpoint, Equality, Evidence, StageExport, StageOptions
 from rknn_tts.export_step import Proof, finished_contract, prove
 from rknn_tts.rewriting import rewrite
-from surgery.declaration import Refused
+from surgery.declaration import Declaration, Exact, Interface, Pass, Recast, Refused, Rewritten
 from tests.onnx_runs import open_session
 from tests.vits_writer.voice import write_voice
 
@@ -32,11 +32,38 @@ def proof_of(export: StageExport) -> Proof:
 
 
 def test_finished_contract_has_the_shapes_of_the_finished_graph(export: StageExport) -> None:
-    graph = rewrite(export.model, export.passes)[-1].model
-    contract = finished_contract(export, graph, ("mask_decoder",))
+    contract = finished_contract(export, rewrite(export.model, export.passes), ("mask_decoder",))
     assert contract.outputs == (TensorSpec("audio", (1, 1, 1, 109 * 16)),)
     assert contract.skipped == ("mask_decoder",)
     assert dataclasses.replace(contract, outputs=export.contract.outputs, skipped=()) == export.contract
+
+
+def flat_mask(model: ir.Model) -> Rewritten:
+    """The frame mask as an input of rank 2."""
+    model = model.clone()
+    (mask,) = [value for value in model.graph.inputs if value.name == "y_mask"]
+    assert mask.shape is not None
+    shape = (1, int(str(mask.shape[2])))
+    wide = ir.node("Unsqueeze", [mask, ir.Value(name="wide_axis", const_value=ir.tensor([1]))], name="wide")
+    wide.outputs[0].name = "wide_mask"
+    ir.convenience.replace_all_uses_with(mask, wide.outputs[0])
+    wide.replace_input_with(0, mask)
+    axis = wide.inputs[1]
+    assert axis is not None
+    model.graph.register_initializer(axis)
+    model.graph.insert_before(model.graph[0], wide)
+    mask.shape = ir.Shape(shape)
+    return Rewritten(model, 1, interface=Interface(inputs=(Recast("y_mask", shape, "float32"),)))
+
+
+def test_windows_are_walked_when_a_pass_gives_an_input_another_shape(export: StageExport) -> None:
+    flat = Pass(Declaration("rewrite_mask", "a flat mask", Exact("the same numbers")), flat_mask)
+    passes = (*export.passes, flat)
+    done = rewrite(export.model, passes)
+    proof = prove(export, passes, done, open_session)
+    assert {verdict.status for verdict in proof.verdicts} == {Status.PASSED}
+    assert "fp32.noise_300_frames.whole" in {verdict.gate for verdict in proof.verdicts}
+    assert TensorSpec("y_mask", (1, 109)) in finished_contract(export, done, ()).inputs
 
 
 def test_prove_passes_an_honest_export(export: StageExport) -> None:

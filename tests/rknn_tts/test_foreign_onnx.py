@@ -14,6 +14,7 @@ from contracts.errors import Refusal, UserInput
 from contracts.files import sha256_of
 from contracts.verdicts import Status
 from converters.onnx_file import read_onnx
+from rknn_tts import finished_graph
 from rknn_tts import foreign_onnx as module
 from rknn_tts.carried import feeds_from_npz
 from rknn_tts.foreign_onnx import ORIGINAL_GATE, open_foreign
@@ -251,7 +252,7 @@ def test_file_is_another_one_when_only_its_external_data_changes(tmp_path: Path,
 def test_file_is_refused_when_one_message_cannot_hold_it(
     tmp_path: Path, steps: Steps, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "MESSAGE_LIMIT_BYTES", 4)
+    monkeypatch.setattr(finished_graph, "MESSAGE_LIMIT_BYTES", 4)
     with pytest.raises(Refusal, match=r"net\.onnx: has 0\.0 GB of weights"):
         opened(external(tmp_path, 2.0), steps)
 
@@ -264,7 +265,7 @@ def test_file_is_refused_when_one_message_cannot_hold_what_its_nodes_hold(
         helper.make_node("Mul", ["x", "k"], ["y"], "times"),
     ]
     path = written(tmp_path, proto(nodes, [tensor("x", [1, 4])], [tensor("y", [1, 4])]))
-    monkeypatch.setattr(module, "MESSAGE_LIMIT_BYTES", 4)
+    monkeypatch.setattr(finished_graph, "MESSAGE_LIMIT_BYTES", 4)
     with pytest.raises(Refusal, match=r"net\.onnx: has 0\.0 GB of weights"):
         opened(path, steps)
 

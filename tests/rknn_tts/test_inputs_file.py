@@ -20,7 +20,7 @@ from onnx import TensorProto
 
 from contracts.errors import UserInput
 from rknn_tts import array_archive
-from rknn_tts.feeds import read_inputs
+from rknn_tts.inputs_file import read_inputs
 from tests.gates.small_graphs import model, tensor
 from tests.rknn_tts.test_carried_hostile import HEADERS, archive, npy
 from tests.surgery.interfaces import node
