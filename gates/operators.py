@@ -13,6 +13,7 @@ from collections.abc import Collection, Mapping, Sequence
 import onnx_ir as ir
 
 from contracts.verdicts import Verdict, at_most
+from gates.broken_forms import broken_form
 from gates.constant_inputs import DECIDES, varying_input
 from gates.graphs import node_label
 from gates.sentences import listed
@@ -112,7 +113,8 @@ def _refusal(node: ir.Node, constant: Collection[ir.Value], folds: bool) -> str 
     if reason == _CONTROL_FLOW:
         return f"{_driven_by(node)}; {reason}"
     if reason is None or (folds and reason in FOLDED_BY_TOOLKIT) or reason == _COMPUTED_SHAPE:
-        return varying_input(node, constant) or (reason if reason == _COMPUTED_SHAPE else None)
+        broken = None if folds else broken_form(node)
+        return varying_input(node, constant) or broken or (reason if reason == _COMPUTED_SHAPE else None)
     return reason
 
 
