@@ -27,7 +27,10 @@ def judge_structure(
     shaped = _shaped(model)
     warnings = [] if shaped is None else vendor_limits(shaped)
     fields = [] if target is None or shaped is None else [hardware_fields(shaped, target, accepted)]
-    return [operators(model if shaped is None else shaped), static_shapes(model, shaped), *fields, weights], [subnormal, *warnings]
+    return [operators(model if shaped is None else shaped), static_shapes(model, shaped), *fields, weights], [
+        subnormal,
+        *warnings,
+    ]
 
 
 def _shaped(model: ir.Model) -> ir.Model | None:
