@@ -9,6 +9,9 @@ ReduceMax(m, axis) is asked; where y @ v is all that y is for, Where(rows, 0, p 
 toolkit still makes one attention of the rest (exSDPAttention; measured, 2.3.2, rk3588). And y = p where m is a constant
 that leaves every row a score (a causal mask), for then no row is NaN.
 
+Before: Where(ReduceMax(m) == -inf, 0, p), the body of ONNX's own Attention; a minus infinity leaves fp16.
+After: Where(ReduceMax(m) < -5e3, 0, p).
+
 Preconditions for a place to be rewritten: opset 13 or later, where Softmax has one axis; before that, the last axis.
 Elsewhere IsNaN stays, and the structural gate names it.
 
@@ -18,6 +21,7 @@ Once `rewrite_mask_constants` has made -1e4 of the minus infinities, the questio
 
 from __future__ import annotations
 
+import numpy as np
 import onnx_ir as ir
 from onnx_ir.passes import common
 
@@ -29,12 +33,15 @@ from surgery.splice import Draft, constant, splice
 
 DECLARATION = Declaration(
     name="rewrite_safe_softmax",
-    summary="find the wholly masked rows of an attention by their largest score, not by IsNaN",
+    summary="find the wholly masked rows of an attention by their largest score, not by IsNaN or minus infinity",
     exactness=Exact("a softmax is NaN exactly where its row's largest score is minus infinity"),
     after=frozenset({"fold_constants", "normalise_opset"}),
     matches=(
         Matched("Softmax", used=frozenset({"axis"})),
         Matched("IsNaN"),
+        Matched("Equal"),
+        Matched("ReduceMax", irrelevant=dict.fromkeys(("axes", "keepdims", "noop_with_empty_axes"), "stays as it is")),
+        Matched("Cast", irrelevant=dict.fromkeys(("to", "saturate"), "a softmax in another type is one")),
         Matched("Where"),
         Matched("Add"),
         Matched("MatMul"),
@@ -46,20 +53,22 @@ _ONE_AXIS_SINCE = 13
 
 
 def rewrite_safe_softmax() -> Pass:
-    """The pass; its hits are the IsNaN nodes."""
+    """The pass; its hits are the IsNaN and Equal nodes."""
 
     def rewrite(model: ir.Model) -> Rewritten:
-        if not _plan(model):
+        if not _plan(model) and not _infinite(model):
             return Rewritten(model, 0)
         model = model.clone()
-        plan = _plan(model)
+        plan, infinite = _plan(model), _infinite(model)
+        for equal in infinite:
+            _compare(equal)
         for asking, softmax in plan:
             if _leaves_a_score(softmax):
                 _drop(asking)
             else:
                 _ask_anew(asking, softmax, opset_of(model))
         common.RemoveUnusedNodesPass()(model)
-        return Rewritten(model, hits=len(plan))
+        return Rewritten(model, hits=len(plan) + len(infinite))
 
     return Pass(DECLARATION, rewrite)
 
@@ -73,6 +82,43 @@ def _plan(model: ir.Model) -> list[tuple[ir.Node, ir.Node]]:
         if softmax is not None and is_plain(softmax, {"Softmax"}) and _axis(softmax, model) is not None:
             found.append((node, softmax))
     return found
+
+
+def _infinite(model: ir.Model) -> list[ir.Node]:
+    """Every Equal that asks which largest values of a mask are minus infinity, to leave those out of a softmax."""
+    found = []
+    for node in model.graph:
+        if is_plain(node, {"Equal"}) and _largest(node) is not None:
+            uses = list(node.outputs[0].uses())
+            if uses and all(index == 0 and _is_of_softmax(where) for where, index in uses):
+                found.append(node)
+    return found
+
+
+def _largest(equal: ir.Node) -> ir.Value | None:
+    """The ReduceMax that `equal` compares with minus infinity."""
+    for largest, limit in (equal.inputs, tuple(reversed(equal.inputs))):
+        node, number = None if largest is None else largest.producer(), array_of(limit)
+        if node is not None and is_plain(node, {"ReduceMax"}) and number is not None:
+            return largest if number.size == 1 and number.item() == -np.inf else None
+    return None
+
+
+def _is_of_softmax(where: ir.Node) -> bool:
+    """Whether `where` takes a softmax, in whatever type, where its condition is false."""
+    made = where.inputs[2].producer() if is_plain(where, {"Where"}) and where.inputs[2] is not None else None
+    while made is not None and is_plain(made, {"Cast"}) and made.inputs[0] is not None:
+        made = made.inputs[0].producer()
+    return made is not None and is_plain(made, {"Softmax"})
+
+
+def _compare(equal: ir.Node) -> None:
+    largest = _largest(equal)
+    assert largest is not None
+    draft = Draft()
+    shape = next(value.shape for value in equal.inputs if value is not largest and value is not None)
+    limit = constant(np.full(shape.numpy() if shape is not None else (), -FAR), largest.dtype or ir.DataType.FLOAT)
+    splice(equal, draft.nodes, [draft.add("Less", largest, limit)], DECLARATION.name)
 
 
 def _axis(softmax: ir.Node, model: ir.Model) -> int | None:

@@ -155,3 +155,36 @@ def test_isnan_is_left_when_it_is_of_no_softmax() -> None:
     ]
     original = model(nodes, [tensor("s", [2, N])], [tensor("y", [2, N])], [constant("zero", 0)])
     assert rewrite_safe_softmax().rewrite(original).model is original
+
+
+def asking(limit: float, turned: bool = False, softmax: str = "Softmax") -> ir.Model:
+    """The end of ONNX's own Attention: rows whose mask `m`, an input, is minus infinity everywhere are 0."""
+    sides = ["low", "largest"] if turned else ["largest", "low"]
+    nodes = [
+        helper.make_node("Add", ["s", "m"], ["x"], "add"),
+        helper.make_node(softmax, ["x"], ["p"], "soft"),
+        helper.make_node("Cast", ["p"], ["c"], "cast", to=1),
+        helper.make_node("ReduceMax", ["m"], ["largest"], "reduce", axes=[-1]),
+        helper.make_node("Equal", sides, ["rows"], "ask"),
+        helper.make_node("Where", ["rows", "zero", "c"], ["y"], "safe"),
+    ]
+    constants = [constant("zero", [0.0]), constant("low", [limit])]
+    return model(nodes, [tensor("s", [2, N, N]), tensor("m", [1, N, N])], [tensor("y", [2, N, N])], constants, opset=17)
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_row_is_compared_with_a_number_within_fp16_when_its_mask_is_an_input(turned: bool) -> None:
+    original = asking(-np.inf, turned)
+    done = rewrite_safe_softmax().rewrite(original)
+    assert (done.hits, done.refused) == (1, ())
+    check(done.model)
+    assert "Equal" not in [node.op_type for node in done.model.graph]
+    given = {"s": SCORES, "m": np.where(ROWS > 0, 0, -np.inf).astype(np.float32)}
+    np.testing.assert_array_equal(run(done.model, given)["y"], run(original, given)["y"])
+    assert rewrite_safe_softmax().rewrite(done.model).hits == 0
+
+
+@pytest.mark.parametrize("original", [asking(-4.0), asking(-np.inf, softmax="Tanh")], ids=["a number", "no softmax"])
+def test_other_comparisons_stay(original: ir.Model) -> None:
+    done = rewrite_safe_softmax().rewrite(original)
+    assert (done.model, done.hits) == (original, 0)
