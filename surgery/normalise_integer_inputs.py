@@ -1,11 +1,12 @@
 """Give integer inputs a type that an engine's input can have.
 
-Before: an input of uint8, uint16, int16, uint32 or uint64, read by Casts. After: the same input as int32 (the first
-three) or int64, read by the same Casts.
+Before: an input of uint8, uint16, int16, uint32 or uint64, read by Casts; or one of int8 that Casts make int32 or int64
+of. After: the same input as int64 (uint32, uint64) or int32, read by the same Casts.
 
 Measured (rknn-toolkit2 2.3.2, rk3588): inputs of bool, int8, int32 and int64 build and are right in the simulator; they
 index 5000 rows exactly, and where they are cast to float they overflow in float16 above 65504. uint16, int16, uint32
-and uint64 end in "Not support input data type", uint8 in "Not Support Dtype: 2".
+and uint64 end in "Not support input data type", uint8 in "Not Support Dtype: 2". The toolkit tries a graph on numbers
+of its own: any that an int8 holds, past a table's end and before its beginning ("indices element out of data bounds").
 
 Precondition: nothing but Casts reads the input; other operators compute in its type, uint8 modulo 256 for one.
 
@@ -26,6 +27,7 @@ CASTS_ONLY = "an integer input that an engine cannot have is read by Casts only"
 KNOWN_SHAPE = "a known shape for an integer input that becomes wider"
 
 WIDER: Mapping[ir.DataType, ir.DataType] = {
+    ir.DataType.INT8: ir.DataType.INT32,
     ir.DataType.INT16: ir.DataType.INT32,
     ir.DataType.UINT8: ir.DataType.INT32,
     ir.DataType.UINT16: ir.DataType.INT32,
@@ -70,7 +72,20 @@ def normalise_integer_inputs() -> Pass:
 
 
 def _narrow(graph: ir.Graph) -> list[ir.Value]:
-    return [value for value in graph.inputs if value.dtype in WIDER and value.name not in graph.initializers]
+    return [
+        value
+        for value in graph.inputs
+        if value.dtype in WIDER
+        and value.name not in graph.initializers
+        and (value.dtype is not ir.DataType.INT8 or _becomes_an_index(value))
+    ]
+
+
+def _becomes_an_index(value: ir.Value) -> bool:
+    """Whether nothing but Casts reads `value`, and one makes a type of it that can index."""
+    casts = [node for node in value.consumers() if is_one_of(node, (CAST,))]
+    targets = {ir.DataType(node.attributes["to"].as_int()) for node in casts}
+    return len(casts) == len(value.consumers()) and bool(targets & {ir.DataType.INT32, ir.DataType.INT64})
 
 
 def _refused(graph: ir.Graph) -> Iterator[Refused]:

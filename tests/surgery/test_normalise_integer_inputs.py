@@ -67,6 +67,25 @@ def test_normalise_integer_inputs_returns_the_model_itself_when_an_engine_can_ha
     assert (done.hits, done.refused) == (0, ())
 
 
+@pytest.mark.parametrize("target", [TensorProto.INT32, TensorProto.INT64])
+def test_normalise_integer_inputs_makes_an_int8_wider_when_a_cast_makes_an_index_of_it(target: int) -> None:
+    original = cast(TensorProto.INT8, target, TensorProto.FLOAT)
+    done = normalise_integer_inputs().rewrite(original)
+    assert (done.hits, done.interface.inputs) == (1, (Recast("n", (2, 3), "int32"),))
+    check(done.model)
+    values = np.array([[-128, -1, 0], [1, 2, 127]], np.int8)
+    wanted, made = run(original, {"n": values}), run(done.model, {"n": values.astype(np.int32)})
+    assert all(np.array_equal(wanted[name], made[name]) for name in wanted)
+
+
+def test_normalise_integer_inputs_leaves_an_int8_alone_when_more_than_casts_read_it() -> None:
+    made = cast(TensorProto.INT8, TensorProto.INT64)
+    made.graph.append(ir.node("Neg", [made.graph.inputs[0]], name="negative"))
+    done = normalise_integer_inputs().rewrite(made)
+    assert done.model is made
+    assert (done.hits, done.refused) == (0, ())
+
+
 def test_normalise_integer_inputs_returns_the_model_itself_when_there_are_no_integers() -> None:
     made = chain("Relu")
     assert normalise_integer_inputs().rewrite(made).model is made
