@@ -32,6 +32,7 @@ DECLARATION = Declaration(
     name="fold_dequantised_weights",
     summary="8-bit and 4-bit weights become float constants",
     exactness=Exact("(w - zero_point) * scale, as DequantizeLinear computes it"),
+    after=frozenset({"decompose_functions"}),
     matches=(Matched("DequantizeLinear", used=frozenset({"axis"})),),
 )
 
