@@ -27,10 +27,8 @@ def judge_structure(
     shaped = _shaped(model)
     warnings = [] if shaped is None else vendor_limits(shaped)
     fields = [] if target is None or shaped is None else [hardware_fields(shaped, target, accepted)]
-    return [operators(model if shaped is None else shaped), static_shapes(model, shaped), *fields, weights], [
-        subnormal,
-        *warnings,
-    ]
+    typed = model if shaped is None else shaped
+    return [operators(typed), static_shapes(model, shaped), *fields, weights], [subnormal, *warnings]
 
 
 def _shaped(model: ir.Model) -> ir.Model | None:
