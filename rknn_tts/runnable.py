@@ -12,6 +12,9 @@ import onnx_ir as ir
 
 from surgery.branch_outputs import own_branch_outputs
 
+READ_IR_VERSION = 11
+"""The highest that onnxruntime 1.23 reads ("Unsupported model IR version: 12")."""
+
 DRAWING = frozenset(
     {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"}
 )
@@ -22,8 +25,10 @@ def make_runnable(model: ir.Model) -> None:
     """Change `model`, as it was read, in place.
 
     No branch puts out a tensor that it did not make, no two nodes have one name (onnxruntime refuses both), each part
-    of a Split has a name (1.23 dies of one without, while it runs), and each node that draws has a seed.
+    of a Split has a name (1.23 dies of one without, while it runs), each node that draws has a seed, and the IR version
+    is one that onnxruntime reads (of versions 12 to 14 nothing that is read here has another meaning).
     """
+    model.ir_version = min(model.ir_version, READ_IR_VERSION)
     own_branch_outputs(model)
     _name_nodes_apart(model)
     _name_parts(model)

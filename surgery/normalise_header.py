@@ -3,7 +3,7 @@
 Before: any IR version, the exporter's name, doc strings (torch writes stack traces with paths into them), metadata.
 After: IR version at most 10, producer "rknn-tts", no doc strings, no metadata, only the opset domains and weights in
 use: a rewrite leaves behind what it put something else in the place of, a bound of -3.4e38 for one.
-The converter environment's onnx 1.16 reads IR versions up to 10 (onnx release table).
+A graph without a name has one. The converter environment's onnx 1.16 reads IR versions up to 10 (onnx release table).
 
 Exact: none of this is computed with. Refused by the structural gate, not here: opsets above 19.
 """
@@ -20,6 +20,9 @@ from surgery.declaration import Declaration, Exact, Pass, Rewritten
 from surgery.scopes import drop_unused_weights, name_nodes
 
 PRODUCER = "rknn-tts"
+
+GRAPH_NAME = "graph"
+"""Of a graph without a name: the toolkit exports none ("failed to run pass: BuildInitializers"; measured, 2.3.2)."""
 
 DECLARATION = Declaration(
     name="normalise_header",
@@ -59,6 +62,7 @@ def normalise_header() -> Pass:
         model.ir_version = min(model.ir_version, HIGHEST_IR_VERSION)
         model.producer_name, model.producer_version = PRODUCER, None
         model.doc_string = model.domain = None
+        model.graph.name = model.graph.name or GRAPH_NAME
         model.metadata_props.clear()
         return Rewritten(model, hits=1)
 

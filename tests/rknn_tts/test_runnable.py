@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import onnx_ir as ir
+import pytest
 from onnx import helper
 
 from rknn_tts.runnable import make_runnable
@@ -76,3 +77,12 @@ def test_graph_that_runs_as_it_is_stays_as_it_is() -> None:
     before = serialised(given)
     make_runnable(given)
     assert serialised(given) == before
+
+
+@pytest.mark.parametrize(("given", "wanted"), [(3, 3), (11, 11), (12, 11), (14, 11)])
+def test_graph_has_an_ir_version_that_onnxruntime_reads(given: int, wanted: int) -> None:
+    made = model([helper.make_node("Neg", ["x"], ["y"], "neg")], [X], [Y])
+    made.ir_version = given
+    make_runnable(made)
+    assert made.ir_version == wanted
+    np.testing.assert_array_equal(run(made, {"x": row(1, 2, 3, 4)})["y"], row(-1, -2, -3, -4))

@@ -72,6 +72,13 @@ def test_normalise_header_names_nodes_after_what_they_make_when_they_have_no_nam
     check(done.model)
 
 
+@pytest.mark.parametrize(("given", "wanted"), [("", "graph"), (None, "graph"), ("torch_jit", "torch_jit")])
+def test_normalise_header_names_the_graph_when_it_has_no_name(given: str | None, wanted: str) -> None:
+    original = decoder()
+    original.graph.name = given
+    assert normalise_header().rewrite(original).model.graph.name == wanted
+
+
 def test_normalise_header_keeps_the_opset_in_use_and_drops_the_others() -> None:
     original = decoder(Recipe(opset=17))
     original.opset_imports.update({"com.microsoft": 1, "ai.onnx.ml": 3})
