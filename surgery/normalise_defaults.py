@@ -38,8 +38,6 @@ KNOWN_SHAPE = "a known input shape"
 CONSTANT_PADS = "constant pads and axes"
 INFERENCE = "batch normalisation in inference mode"
 
-_NOT_READ = "another way of saying the same, or what is done with a part"
-
 _RECURRENT = ("activation_alpha", "activation_beta", "activations", "clip", "direction", "hidden_size")
 
 DECLARATION = Declaration(

@@ -42,7 +42,7 @@ DECLARATION = Declaration(
     name="normalise_integer_inputs",
     summary="make int32 or int64 of integer inputs that an engine cannot have",
     exactness=Exact("every value of the narrower type is one of the wider"),
-    after=frozenset({"decompose_functions", "decompose_quantised", "fold_constants"}),
+    after=frozenset({"decompose_functions", "decompose_missing_kernels", "decompose_quantised", "fold_constants"}),
     matches=(CAST,),
     preconditions=(CASTS_ONLY, KNOWN_SHAPE),
 )

@@ -26,7 +26,7 @@ DECLARATION = Declaration(
     name="normalise_scalar_inputs",
     summary="an input of rank 0 has the shape [1]",
     exactness=Exact("the same number in another shape"),
-    after=frozenset({"normalise_initializers", "rewrite_noise_as_inputs"}),
+    after=frozenset({"normalise_initializers", "normalise_integer_inputs", "rewrite_noise_as_inputs"}),
 )
 
 

@@ -45,7 +45,10 @@ from surgery.rewrite_wide_dilation import rewrite_wide_dilation
 
 
 def preflight() -> tuple[Pass, ...]:
-    """What any ONNX needs to be compiled; a graph that is in order already is changed by none but the last."""
+    """What any ONNX needs to be compiled; a graph that is in order already is changed by none but the last.
+
+    They know no target: what one target cannot hold is rewritten for all, so that a graph and its proof serve each.
+    """
     return (
         decompose_functions(),
         fold_dequantised_weights(),
@@ -60,11 +63,6 @@ def preflight() -> tuple[Pass, ...]:
         decompose_quantised(),
         normalise_dropout(),
         normalise_unused_inputs(),
-        normalise_scalar_inputs(),
-        normalise_integer_inputs(),
-        normalise_clip_bounds(),
-        normalise_passed_outputs(),
-        normalise_scalar_outputs(),
         normalise_empty_slots(),
         rewrite_recurrent_outputs(),
         normalise_defaults(),
@@ -77,6 +75,11 @@ def preflight() -> tuple[Pass, ...]:
         decompose_int32_casts(),
         normalise_mean_axes(),
         rewrite_shared_gates(),
+        normalise_clip_bounds(),
+        normalise_integer_inputs(),
+        normalise_scalar_inputs(),
+        normalise_passed_outputs(),
+        normalise_scalar_outputs(),
         decompose_layer_norm_statistics(),
         normalise_layer_norm(),
         rewrite_mask_constants(),

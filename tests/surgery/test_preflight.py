@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+import onnx
 import onnx_ir as ir
-from onnx import helper
+import pytest
+from onnx import TensorProto, helper
 
 from rknn_tts.rewriting import rewrite
 from surgery.preflight import preflight
@@ -58,3 +60,26 @@ def test_wholly_masked_rows_stay_zero_when_isnan_and_the_mask_are_rewritten() ->
     np.testing.assert_array_equal(got[1], [0, 0, 0])
     np.testing.assert_allclose(got, run(original, feed)["y"], rtol=1e-6)
     assert not {"IsNaN", "Equal"} & set(operators(made))
+
+
+@pytest.mark.parametrize(
+    ("shape", "reads"),
+    [
+        ([], helper.make_node("Cast", ["u"], ["f"], "read", to=TensorProto.FLOAT)),
+        ([1], helper.make_node("CastLike", ["u", "x"], ["f"], "read")),
+    ],
+    ids=["rank 0", "CastLike"],
+)
+def test_uint8_input_becomes_int32_when_other_passes_touch_what_reads_it(
+    shape: list[int], reads: onnx.NodeProto
+) -> None:
+    nodes = [reads, helper.make_node("Mul", ["x", "f"], ["y"], "mul")]
+    inputs = [tensor("x", [1, 4]), tensor("u", shape, TensorProto.UINT8)]
+    original = model(nodes, inputs, [tensor("y", [1, 4])])
+    made = prepared(original)
+    assert [(value.name, value.dtype, value.shape) for value in made.graph.inputs][1:] == [
+        ("u", ir.DataType.INT32, ir.Shape([1]))
+    ]
+    x = noise(1, 4)
+    wanted = run(original, {"x": x, "u": np.full(shape, 200, np.uint8)})["y"]
+    np.testing.assert_array_equal(run(made, {"x": x, "u": np.array([200], np.int32)})["y"], wanted)
