@@ -16,8 +16,8 @@ from rknn_tts.rewriting import rewrite
 from rknn_tts.runnable import make_runnable
 from surgery.declaration import AddedInput, Bounded, Declaration, Exact, Interface, Pass, Recast, Refused, Rewritten
 from surgery.preflight import preflight
+from tests.gates.small_graphs import constant, proto, row, scale_proto, tensor
 from tests.gates.small_graphs import model as small_model
-from tests.gates.small_graphs import proto, row, scale_proto, tensor
 from tests.onnx_runs import Array, open_session
 
 FEEDS = ({"x": row(1, -2, 3, 4)},)
@@ -33,10 +33,39 @@ def claiming(name: str, result: ir.Model, exactness: Exact | Bounded, *refused: 
     return Pass(declaration, lambda _: Rewritten(result, 1, refused))
 
 
+def rounding(factor: float, through: str) -> ir.Model:
+    """y = factor * x, rounded on the way by `through`: "half floats" or "levels"."""
+    if through == "half floats":
+        rounds = [helper.make_node("Cast", ["x"], ["h"], "h", to=onnx.TensorProto.FLOAT16)]
+        back = helper.make_node("Cast", ["h"], ["r"], "r", to=onnx.TensorProto.FLOAT)
+    else:
+        rounds = [helper.make_node("QuantizeLinear", ["x", "s", "z"], ["h"], "h")]
+        back = helper.make_node("DequantizeLinear", ["h", "s", "z"], ["r"], "r")
+    scale = helper.make_node("Mul", ["r", "k"], ["y"], "scale")
+    weights = [constant("k", [factor]), constant("s", 0.05), constant("z", 0, np.int8)]
+    return small_model([*rounds, back, scale], [tensor("x", [1, 4])], [tensor("y", [1, 4])], weights)
+
+
 def judged(*passes: Pass, feeds: Any = FEEDS, padded: Any = ()) -> list[Verdict]:
     original = model()
     done = rewrite(original, passes)
     return list(judge_passes(passes, original, done, open_session, feeds, padded).verdicts)
+
+
+@pytest.mark.parametrize(
+    ("through", "factor", "wanted"),
+    [
+        ("half floats", 2.001, "passed"),  # another half float: 66 dB
+        ("half floats", 2.1, "failed"),
+        ("levels", 2.1, "passed"),
+        ("levels", 4.0, "failed"),  # a copy of twice the size
+    ],
+)
+def test_exact_pass_owes_less_when_the_graph_before_it_rounds_more(through: str, factor: float, wanted: str) -> None:
+    original, rewritten = rounding(2.0, through), rounding(factor, through)
+    passes = [claiming("fold_a", rewritten, Exact(""))]
+    verdicts = judge_passes(passes, original, rewrite(original, passes), open_session, FEEDS).verdicts
+    assert statuses(list(verdicts)) == {"pass.fold_a": wanted}
 
 
 def statuses(verdicts: list[Verdict]) -> dict[str, str]:
