@@ -53,17 +53,20 @@ def judged(*passes: Pass, feeds: Any = FEEDS, padded: Any = ()) -> list[Verdict]
 
 
 @pytest.mark.parametrize(
-    ("through", "factor", "wanted"),
+    ("through", "factor", "exactness", "wanted"),
     [
-        ("half floats", 2.001, "passed"),  # another half float: 66 dB
-        ("half floats", 2.1, "failed"),
-        ("levels", 2.1, "passed"),
-        ("levels", 4.0, "failed"),  # a copy of twice the size
+        ("half floats", 2.001, Exact(""), "passed"),  # another half float: 66 dB
+        ("half floats", 2.1, Exact(""), "failed"),
+        ("levels", 2.1, Exact(""), "passed"),
+        ("levels", 2.1, Bounded(40.0, ""), "passed"),
+        ("levels", 4.0, Exact(""), "failed"),  # a copy of twice the size
     ],
 )
-def test_exact_pass_owes_less_when_the_graph_before_it_rounds_more(through: str, factor: float, wanted: str) -> None:
+def test_pass_owes_less_when_the_graph_before_it_rounds_more(
+    through: str, factor: float, exactness: Exact | Bounded, wanted: str
+) -> None:
     original, rewritten = rounding(2.0, through), rounding(factor, through)
-    passes = [claiming("fold_a", rewritten, Exact(""))]
+    passes = [claiming("fold_a", rewritten, exactness)]
     verdicts = judge_passes(passes, original, rewrite(original, passes), open_session, FEEDS).verdicts
     assert statuses(list(verdicts)) == {"pass.fold_a": wanted}
 
