@@ -103,9 +103,12 @@ def judge_passes(
 
 
 def _exact_db(model: ir.Model) -> float:
-    """What any rewrite of `model` owes that claims no less: less where the graph itself rounds more coarsely than fp32 does, for then
-    a sum that ends in another last bit ends in another half float or level behind it (onnxruntime takes away casts
-    between two nodes of half floats, so that their neighbours decide where it rounds)."""
+    """What a rewrite of `model` owes at most, an exact one always.
+
+    Less where the graph itself rounds more coarsely than fp32 does, for then a sum that ends in another last bit ends
+    in another half float or level behind it. (onnxruntime takes away casts between two nodes of half floats, so that
+    their neighbours decide where it rounds.)
+    """
     if any(node.op_type.startswith(_QUANTISING) for graph in model.graphs() for node in graph):
         return EIGHT_BITS.minimum_db
     return SIMULATOR_DB if HALVES.intersection(stated_types(model)) else EXACT_PARITY_DB
