@@ -10,6 +10,7 @@ and normalisations with a varying scale build, and are right in the simulator.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 
 import onnx_ir as ir
 
@@ -52,23 +53,29 @@ TAKEN_AS_A_WEIGHT: Mapping[str, tuple[int, ...]] = {
 }
 """Positions of the inputs that the toolkit takes for weights without asking."""
 
-DECIDES = "decides a shape and"
-"""Stands in every sentence on an input of `DECIDES_A_SHAPE`."""
-
 _FIXED = "an engine's shapes are fixed: export with sizes that do not depend on the data, or cut the graph before it"
 _WEIGHT = "the toolkit breaks where it is no constant: export with a constant, or compute it with a Mul or Add behind"
 
 
-def varying_input(node: ir.Node, constant: Collection[ir.Value]) -> str | None:
-    """Why `node`, of ONNX's own domain, cannot be compiled: an input that is not `constant` and has to be."""
+@dataclass(frozen=True)
+class VaryingInput:
+    """Why a node cannot be compiled: an input that is no constant, in a `sentence`; whether it decides a shape."""
+
+    sentence: str
+    decides_a_shape: bool
+
+
+def varying_input(node: ir.Node, constant: Collection[ir.Value]) -> VaryingInput | None:
+    """The first input of `node`, of ONNX's own domain, that is not `constant` and has to be."""
     for table, what, remedy in (
-        (DECIDES_A_SHAPE, DECIDES, _FIXED),
+        (DECIDES_A_SHAPE, "decides a shape and", _FIXED),
         (TAKEN_AS_A_WEIGHT, "is taken for a weight and", _WEIGHT),
     ):
         for position in table.get(node.op_type, ()):
             value = node.inputs[position] if position < len(node.inputs) else None
             if value is not None and value not in constant:
-                return f"input '{value.name}' {what} {_origin(value, constant)}; {remedy}"
+                sentence = f"input '{value.name}' {what} {_origin(value, constant)}; {remedy}"
+                return VaryingInput(sentence, decides_a_shape=table is DECIDES_A_SHAPE)
     return None
 
 

@@ -9,12 +9,13 @@ CumSum are rewritten, GatherND is placed on the CPU) are not here: see `vendor_l
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 
 import onnx_ir as ir
 
 from contracts.verdicts import Verdict, at_most
 from gates.broken_forms import broken_form
-from gates.constant_inputs import DECIDES, varying_input
+from gates.constant_inputs import varying_input
 from gates.graphs import node_label
 from gates.sentences import listed
 
@@ -69,6 +70,18 @@ FOLDED_BY_TOOLKIT = frozenset({_NO_KERNEL, _DATA_DEPENDENT})
 """Reasons that do not hold where all inputs are constant: the toolkit folds the node (measured: Trilu, Ceil, Min)."""
 
 
+_OF_A_SIZE = frozenset({_COMPUTED_SHAPE, _DATA_DEPENDENT})
+"""Reasons by which what stands behind the node has no known size."""
+
+
+@dataclass(frozen=True)
+class _Reason:
+    """Why a node is refused; whether what stands behind it has no known size for that."""
+
+    sentence: str
+    is_of_a_size: bool = False
+
+
 def operators(model: ir.Model) -> Verdict:
     """Verdict that every node is one the board can run; offenders are named with operator, node and reason.
 
@@ -84,13 +97,13 @@ def operators(model: ir.Model) -> Verdict:
     for node in model.graph.all_nodes():
         checked += 1
         folds = all(value in constant for value in node.inputs if value is not None)
-        reason = _refusal(node, constant, folds)
+        reason = _reason(node, constant, folds)
         behind = any(value in unsized for value in node.inputs)
-        if reason and not (behind and _is_of_a_size(reason)):
-            offenders.setdefault(reason, []).append(node)
+        if reason is not None and not (behind and reason.is_of_a_size):
+            offenders.setdefault(reason.sentence, []).append(node)
         elif folds:
             constant.update(node.outputs)
-        if behind or (reason and _is_of_a_size(reason)):
+        if behind or (reason is not None and reason.is_of_a_size):
             unsized.update(node.outputs)
     texts = [*functions, *(f"{_nodes(nodes)} ({reason})" for reason, nodes in offenders.items())]
     count = len(functions) + sum(map(len, offenders.values()))
@@ -102,19 +115,22 @@ def _nodes(nodes: Sequence[ir.Node]) -> str:
     return listed(f"op {node.op_type}, {node_label(node)}" for node in nodes)
 
 
-def _is_of_a_size(reason: str) -> bool:
-    return reason in (_DATA_DEPENDENT, _COMPUTED_SHAPE) or DECIDES in reason
-
-
-def _refusal(node: ir.Node, constant: Collection[ir.Value], folds: bool) -> str | None:
+def _reason(node: ir.Node, constant: Collection[ir.Value], folds: bool) -> _Reason | None:
+    """Why `node` is refused, if it is; `folds` where all its inputs are constant."""
     if node.domain not in ("", "ai.onnx"):
-        return f"domain {node.domain}: {_NO_KERNEL}"
-    reason = REFUSED.get(node.op_type)
-    if reason == _CONTROL_FLOW:
-        return f"{_driven_by(node)}; {reason}"
-    if reason is None or (folds and reason in FOLDED_BY_TOOLKIT) or reason == _COMPUTED_SHAPE:
+        return _Reason(f"domain {node.domain}: {_NO_KERNEL}")
+    listed_reason = REFUSED.get(node.op_type)
+    if listed_reason == _CONTROL_FLOW:
+        return _Reason(f"{_driven_by(node)}; {listed_reason}")
+    reason = None if listed_reason is None else _Reason(listed_reason, listed_reason in _OF_A_SIZE)
+    if listed_reason is None or (folds and listed_reason in FOLDED_BY_TOOLKIT) or listed_reason == _COMPUTED_SHAPE:
+        varying = varying_input(node, constant)
+        if varying is not None:
+            return _Reason(varying.sentence, varying.decides_a_shape)
         broken = None if folds else broken_form(node)
-        return varying_input(node, constant) or broken or (reason if reason == _COMPUTED_SHAPE else None)
+        if broken is not None:
+            return _Reason(broken)
+        return reason if listed_reason == _COMPUTED_SHAPE else None
     return reason
 
 
