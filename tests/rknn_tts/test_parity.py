@@ -57,8 +57,10 @@ def judged(*passes: Pass, feeds: Any = FEEDS, padded: Any = ()) -> list[Verdict]
     [
         ("half floats", 2.001, Exact(""), "passed"),  # another half float: 66 dB
         ("half floats", 2.1, Exact(""), "failed"),
-        ("levels", 2.1, Exact(""), "passed"),
-        ("levels", 2.1, Bounded(40.0, ""), "passed"),
+        ("levels", 2.01, Exact(""), "passed"),  # 46 dB
+        ("levels", 2.1, Exact(""), "failed"),
+        ("levels", 2.1, Bounded(60.0, ""), "failed"),
+        ("levels", 2.1, Bounded(12.0, ""), "passed"),
         ("levels", 4.0, Exact(""), "failed"),  # a copy of twice the size
     ],
 )
