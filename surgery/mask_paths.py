@@ -55,7 +55,15 @@ COMPARISONS = (
 )  # fmt: skip
 """Operators that ask whether a value is a mask; so do LessOrEqual and GreaterOrEqual, which opset 11 does not have."""
 
+NORMALISING = (
+    Matched("Log"), Matched("MatMul"), Matched("IsNaN"),
+    Matched("ReduceSum", irrelevant=dict.fromkeys(("axes", "keepdims", "noop_with_empty_axes"), _WHOLE)),
+)  # fmt: skip
+"""Operators behind an end that are of the softmax still, or of its product with values; IsNaN asks for its rows."""
+
 _ENDS = frozenset(matched.op for matched in ENDS)
+_WITH_NAN = frozenset({"Softmax", "Exp"})
+_KEEPING_NAN = SHAPES | {"Cast", "Exp", "Log", "ReduceSum", "Div", "Mul", "MatMul"}
 _JOINING = {"Neg", "Add", "Sub", "Max", "Min", "Sum", "Concat"}
 _REDUCING = {"LogSoftmax", "ReduceMax"}
 
@@ -77,14 +85,16 @@ class Use:
 
 @dataclass(frozen=True)
 class Paths:
-    """What lies behind a mask: the comparisons that ask for it by its old value."""
+    """What lies behind a mask: the comparisons that ask for it by its old value, and the questions which rows of a
+    softmax are NaN, because it left them nothing."""
 
     asked: tuple[ir.Node, ...] = ()
+    rows: tuple[ir.Node, ...] = ()
 
 
 def paths_of(start: Use) -> Paths | None:
     """Follow a mask from `start`; None where one of its ways sees its size, or none comes to an end."""
-    todo, seen, asked, ended = [start], {start}, [], False
+    todo, seen, asked, rows, ended = [start], {start}, [], [], False
     while todo:
         use = todo.pop()
         if _asks(use):
@@ -93,14 +103,31 @@ def paths_of(start: Use) -> Paths | None:
         values = _behind(use)
         if values is None:
             return None
-        ended |= not values
+        if not values:
+            ended = True
+            rows += _row_questions(use.node)
         for value, least, most in values:
             if value.is_graph_output():
                 return None
             following = {Use(node, index, least, most, use.trusting) for node, index in value.uses()}
             todo += following - seen
             seen |= following
-    return Paths(tuple(asked)) if ended else None
+    return Paths(tuple(asked), tuple(dict.fromkeys(rows))) if ended else None
+
+
+def _row_questions(end: ir.Node) -> list[ir.Node]:
+    """What asks which rows behind the softmax or exponential `end` are NaN: IsNaN, or a comparison with itself."""
+    if not is_plain(end, _WITH_NAN):
+        return []
+    todo, seen, found = [end.outputs[0]], {end.outputs[0]}, []
+    while todo:
+        for node, index in todo.pop().uses():
+            if is_plain(node, {"IsNaN"}) or (is_plain(node, {"Equal"}) and node.inputs[0] is node.inputs[1]):
+                found.append(node)
+            elif is_plain(node, _KEEPING_NAN) and (index == 0 or not is_plain(node, SHAPES)):
+                todo += [value for value in node.outputs if value not in seen]
+                seen.update(node.outputs)
+    return found
 
 
 def _behind(use: Use) -> Sequence[tuple[ir.Value, float, float]] | None:

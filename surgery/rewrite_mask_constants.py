@@ -12,6 +12,9 @@ A constant is a mask where it is at least 32752 in size and every way from it le
 of zeros and ones, Where and changes of shape into a softmax, an exponential, a sigmoid, ArgMax or a comparison. Other
 constants are left alone; the range gate names those that leave fp16.
 
+Precondition: no IsNaN, nor a comparison of a value with itself, reads which rows minus infinity left nothing of: a
+softmax is NaN there, and after -1e4 it is not. `rewrite_safe_softmax` asks the rows' largest score instead.
+
 Exact where scores are small against 1e4 and no row is wholly masked (after -1e9 such a row is uniform, after -inf it is
 NaN, after -1e4 it is the softmax of its scores); parity on the feed judges. The -1e4 is the toolkit's own too (log of
 2.3.2: values past 3e38 are "corrected to -10000"; -1e9 is not, and becomes minus infinity).
@@ -26,36 +29,47 @@ import onnx_ir as ir
 from onnx_ir.convenience import replace_nodes_and_values
 from onnx_ir.passes import common
 
-from surgery.declaration import Declaration, Exact, Pass, Rewritten
+from surgery.declaration import Declaration, Exact, Pass, Refused, Rewritten
 from surgery.graph_constants import add_constant
-from surgery.mask_paths import COMPARISONS, ENDS, PASSING, Paths, Use, paths_of
+from surgery.mask_paths import COMPARISONS, ENDS, NORMALISING, PASSING, Paths, Use, paths_of
 from surgery.mask_values import FAR, FLOATS, HUGE, MASK
+from surgery.naming import node_label
 from surgery.weights import tensor_of
+
+UNSEEN_NAN = "no question which rows of a softmax are NaN"
+
+_INFINITE = float(np.finfo(np.float32).max) / 2
+"""From here on a mask, or the sum of two, is minus infinity in float32, and a row of it NaN."""
 
 DECLARATION = Declaration(
     name="rewrite_mask_constants",
     summary="masks past fp16 (-1e9, -inf) in front of a softmax become -1e4",
     exactness=Exact("e^-1e4 is 0 in fp32 as e^-1e9 is, where a row has a score that is not masked"),
     after=frozenset({"rewrite_safe_softmax"}),
-    matches=(*PASSING, *ENDS, *COMPARISONS),
+    matches=(*PASSING, *ENDS, *COMPARISONS, *NORMALISING),
+    preconditions=(UNSEEN_NAN,),
 )
 
 
 @dataclass(frozen=True)
 class _Mask:
-    """A constant to be limited where `uses` read it, and the comparisons that ask for its old value."""
+    """A constant to be limited where `uses` read it, the comparisons that ask for its old value, and what asks for the
+    NaN that only the old value makes."""
 
     value: ir.Value
     uses: tuple[Use, ...]
     asked: tuple[ir.Node, ...]
+    rows: tuple[ir.Node, ...]
 
 
 def rewrite_mask_constants() -> Pass:
     """The pass; its hits are the constants."""
 
     def rewrite(model: ir.Model) -> Rewritten:
-        if not _plan(model.graph):
-            return Rewritten(model, 0)
+        masks = _plan(model.graph)
+        refused = tuple(_refused(mask, node) for mask in masks for node in mask.rows)
+        if refused or not masks:
+            return Rewritten(model, 0, refused)
         model = model.clone()
         masks = _plan(model.graph)
         for mask in masks:
@@ -86,7 +100,13 @@ def _mask_of(value: ir.Value) -> _Mask | None:
         return None
     ways = _followed(value, trusting=bool((values < HUGE).all()))
     asked = [node for _, paths in ways for node in paths.asked]
-    return _Mask(value, tuple(use for use, _ in ways), tuple(asked)) if ways else None
+    rows = dict.fromkeys(node for _, paths in ways for node in paths.rows if (np.abs(values) >= _INFINITE).any())
+    return _Mask(value, tuple(use for use, _ in ways), tuple(asked), tuple(rows)) if ways else None
+
+
+def _refused(mask: _Mask, node: ir.Node) -> Refused:
+    got = f"{node.op_type} reads which rows are NaN under the mask '{mask.value.name}'"
+    return Refused(node_label(node), UNSEEN_NAN, "what rewrite_safe_softmax makes of it", got)
 
 
 def _followed(value: ir.Value, trusting: bool) -> list[tuple[Use, Paths]]:

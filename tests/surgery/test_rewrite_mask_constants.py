@@ -250,3 +250,25 @@ def test_mask_constants_differ_for_parity_to_judge_when_a_sum_masks_a_row_wholly
     done = rewrite_mask_constants().rewrite(original)
     assert done.hits == 1
     assert snr_db(run(original, FEED)["y"], run(done.model, FEED)["y"]) < 20
+
+
+NAN_ROWS = [
+    *FILL[:1],
+    node("Softmax", "x", "p", axis=-1),
+    node("IsNaN", "p", "gone"),
+    node("Where", "gone zero p", "y"),
+]
+
+
+def test_mask_constants_are_rewritten_when_isnan_reads_a_softmax_that_a_finite_mask_makes_no_nan_of() -> None:
+    original = graph(NAN_ROWS, zero=0, k=-1e9)
+    done = rewrite_mask_constants().rewrite(original)
+    assert (done.hits, done.refused) == (1, ())
+    np.testing.assert_array_equal(run(done.model, FEED)["y"], run(original, FEED)["y"])
+
+
+def test_mask_constants_are_rewritten_when_isnan_reads_what_is_no_softmax() -> None:
+    original = graph([*NAN_ROWS[:2], node("IsNaN", "s", "gone"), NAN_ROWS[-1]], zero=0, k=-np.inf)
+    done = rewrite_mask_constants().rewrite(original)
+    assert (done.hits, done.refused) == (1, ())
+    np.testing.assert_array_equal(run(done.model, FEED)["y"], run(original, FEED)["y"])
