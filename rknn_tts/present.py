@@ -44,7 +44,7 @@ def outcome_blocks(report: Report) -> list[Block]:
         pairs.append(("log", outcome.log))
     if outcome.reused:
         pairs.append(("reused", f"{', '.join(outcome.reused)} (finished before; --force does every step again)"))
-    if pairs and report.error is None:
+    if pairs and (report.error is None or outcome.files):  # done, but for its JUnit file
         blocks.append(Facts(tuple(pairs)))
     blocks += [Notice("note", note) for note in outcome.notes]
     blocks += unproven_notices(outcome.verdicts)
