@@ -54,8 +54,21 @@ _ORT_ERRORS: tuple[type[Exception], ...] = (
 _LOAD_ERRORS: tuple[type[Exception], ...] = (*_ORT_ERRORS, OSError, ValueError)
 """Loading also reads weights from files."""
 
-_SOURCE_PLACE = re.compile(r"\S+\.(?:cc|cpp|h|hpp):\d+ [^(]*\([^)]*\)(?: const)?(?: \[with [^\]]*\])?:? ?")
-_STATUS = re.compile(r"^\[ONNXRuntimeError\] : \d+ : [A-Z_]+ : ")
+_BRACKETED = r"\((?:[^()]|\([^()]*\))*\)"
+_SOURCE_PLACE = re.compile(
+    r"/\S+\.(?:cc|cpp|h|hpp):\d+ [^(\n]*" + _BRACKETED + r"(?: const)?(?:::<lambda" + _BRACKETED + r">)?"
+    r"(?: \[with [^\]]*\])?:? ?"  # a path is followed by a whole signature, a bare name by the function's name
+    r"|(?<!\S)[\w.-]+\.(?:cc|cpp|h|hpp):\d+ (?:operator\(\)|~?\w+)(?=[:\s]|$):? ?"
+)
+_STATUS = re.compile(r"\[ONNXRuntimeError\] : \d+ : [A-Z_]+ : ")
+_BULLET = re.compile(r"\s*\n\s*(?:\* )?")
+
+_NOT_FOUND = "Could not find an implementation for "
+
+NO_KERNEL = (
+    "onnxruntime has no kernel for the types or the version of that operator, so nothing can be compared: export the "
+    "model in float32, and with opset 19 or below"
+)
 
 
 class Session:
@@ -159,6 +172,9 @@ def _check_input(where: str, spec: Any, array: Array) -> None:
 
 
 def _sentence(error: BaseException) -> str:
-    text = _SOURCE_PLACE.sub("", _STATUS.sub("", str(error).strip()))
-    first_line = next((line.strip() for line in text.splitlines() if line.strip()), type(error).__name__)
-    return first_line if first_line.endswith(".") else f"{first_line}."
+    text = _SOURCE_PLACE.sub("", _STATUS.sub("", str(error).strip())).strip()
+    lines = text.split("\n", 1)
+    if lines[0].rstrip().endswith(":"):  # what follows belongs to it: a list of what is supported
+        lines = [_BULLET.sub(" ", text)]
+    sentence = (lines[0].strip() or type(error).__name__).removesuffix(".")
+    return f"{sentence}. {NO_KERNEL}." if sentence.startswith(_NOT_FOUND) else f"{sentence}."

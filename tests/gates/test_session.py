@@ -101,6 +101,112 @@ def test_session_refuses_in_one_sentence_when_graph_does_not_load(tmp_path: Path
         assert "[ONNXRuntimeError]" not in text
 
 
+DOUBLE, INT8 = TensorProto.DOUBLE, TensorProto.INT8
+
+
+@pytest.mark.parametrize(
+    ("made", "operator"),
+    [
+        (
+            proto(
+                [helper.make_node("Conv", ["x", "x"], ["y"])],
+                [tensor("x", [1, 1, 4], DOUBLE)],
+                [tensor("y", [1, 1, 1], DOUBLE)],
+            ),
+            "Conv(11)",
+        ),
+        (
+            proto(
+                [helper.make_node("MatMul", ["x", "x"], ["y"])],
+                [tensor("x", [4, 4], TensorProto.BFLOAT16)],
+                [tensor("y", [4, 4], TensorProto.BFLOAT16)],
+            ),
+            "MatMul(13)",
+        ),
+        (
+            proto(
+                [helper.make_node("ConvInteger", ["x", "x"], ["y"])],
+                [tensor("x", [1, 1, 4], INT8)],
+                [tensor("y", [1, 1, 1], TensorProto.INT32)],
+            ),
+            "ConvInteger(10)",
+        ),
+    ],
+)  # fmt: skip
+def test_session_says_what_to_do_when_onnxruntime_has_no_kernel_for_a_type(
+    made: onnx.ModelProto, operator: str
+) -> None:
+    with pytest.raises(Refusal) as caught:
+        Session(made)
+    text = str(caught.value)
+    assert f"Could not find an implementation for {operator} node" in text
+    assert text.endswith("export the model in float32, and with opset 19 or below.")
+
+
+def resized(mode: str, scales: list[float]) -> onnx.ModelProto:
+    shape = [2] * len(scales)
+    node = helper.make_node("Resize", ["x", "", "s"], ["y"], "resize", mode=mode)
+    return proto([node], [tensor("x", shape)], [tensor("y", ["n"] * len(shape))], [constant("s", scales)])
+
+
+@pytest.mark.parametrize(
+    ("made", "feed", "says"),
+    [
+        (  # a file's name and a function's, then a list over several lines
+            resized("cubic", [1, 1, 2]),
+            None,
+            "initialization: 'Cubic' mode only supports: 2-D inputs ('Bicubic') or 4-D inputs with",
+        ),
+        (resized("linear", [1, 2, 2, 2, 2]), None, "'Linear' mode only supports: 2-D inputs or 3-D inputs ("),
+        (  # a path and a signature with arguments
+            proto(
+                [helper.make_node("Reshape", ["x", "s"], ["y"])],
+                [tensor("x", ["n", 4])],
+                [tensor("y", [3, "k"])],
+                [constant("s", [3, 5], np.int64)],
+            ),
+            X,
+            "Message: input_shape_size == size was false. The input tensor cannot be reshaped",
+        ),
+        (
+            proto(
+                [helper.make_node("MatMul", ["x", "w"], ["y"])],
+                [tensor("x", [1, "n"])],
+                [tensor("y", [1, "k"])],
+                [constant("w", np.ones((3, 1)))],
+            ),
+            X,
+            "Status Message: MatMul dimension mismatch.",
+        ),
+    ],
+)
+def test_session_leaves_places_in_the_source_out_and_nothing_else(made: onnx.ModelProto, feed: Any, says: str) -> None:
+    with pytest.raises((Refusal, ToolFailure)) as caught:
+        Session(made).run({} if feed is None else {"x": feed})
+    text = str(caught.value)
+    assert says in text
+    assert ".h:" not in text
+    assert "\n" not in text
+    assert "[ONNXRuntimeError]" not in text
+
+
+@pytest.mark.parametrize(
+    ("message", "sentence"),
+    [
+        ("/a/b.cc:7 void ns::F(int, std::function<void(int)>)::<lambda(long)> [with T = float] x > 0 was false. Bad.",
+         "x > 0 was false. Bad."),
+        ("/a/b.h:7 ns::Class::Class(const ns::Info&) const: No (really) good.", "No (really) good."),
+        ("b.cc:7 operator() the size (3) is wrong", "the size (3) is wrong."),
+        ("b.h:453 Validation only (a) or\n (b)", "only (a) or."),
+        ("see model.hpp:12 it's (not) a place", "see model.hpp:12 it's (not) a place."),
+        ("", "RuntimeError."),
+        ("ends with a colon:", "ends with a colon:."),
+    ],
+)  # fmt: skip
+def test_sentence_is_what_an_error_says_besides_its_place(message: str, sentence: str) -> None:
+    assert gates.session._sentence(RuntimeError(message)) == sentence
+
+
 def test_session_refuses_when_external_weights_are_missing(tmp_path: Path) -> None:
     onnx.save(scale_proto(3.0), tmp_path / "m.onnx", save_as_external_data=True, location="w.data", size_threshold=0)
     loaded = ir.load(tmp_path / "m.onnx")
