@@ -59,9 +59,10 @@ _WEIGHT = "the toolkit breaks where it is no constant: export with a constant, o
 
 @dataclass(frozen=True)
 class VaryingInput:
-    """Why a node cannot be compiled: an input that is no constant, in a `sentence`; whether it decides a shape."""
+    """Why a node cannot be compiled: the input that is no constant, and its remedy; whether it decides a shape."""
 
-    sentence: str
+    which: str
+    remedy: str
     decides_a_shape: bool
 
 
@@ -74,8 +75,8 @@ def varying_input(node: ir.Node, constant: Collection[ir.Value]) -> VaryingInput
         for position in table.get(node.op_type, ()):
             value = node.inputs[position] if position < len(node.inputs) else None
             if value is not None and value not in constant:
-                sentence = f"input '{value.name}' {what} {_origin(value, constant)}; {remedy}"
-                return VaryingInput(sentence, decides_a_shape=table is DECIDES_A_SHAPE)
+                which = f"input '{value.name}' {what} {_origin(value, constant)}"
+                return VaryingInput(which, remedy, decides_a_shape=table is DECIDES_A_SHAPE)
     return None
 
 

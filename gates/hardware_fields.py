@@ -60,19 +60,22 @@ def hardware_fields(shaped: ir.Model, target: str | None, accepted: Collection[s
     core = CORES.get(target or "")
     if target is None or core is None:
         return passed(GATE, f"not judged: no fields were measured for {target or 'no target'}")
-    offenders = [
-        f"{node.op_type}, {node_label(node)}, {overflow.text} ({core}:{overflow.key})"
-        for node in shaped.graph.all_nodes()
-        for overflow in _overflows(node, target)
-        if f"{core}:{overflow.key}" not in accepted
-    ]
+    offenders: dict[tuple[str, _Overflow], list[str]] = {}
+    for node in shaped.graph.all_nodes():
+        for overflow in _overflows(node, target):
+            if f"{core}:{overflow.key}" not in accepted:
+                offenders.setdefault((node.op_type, overflow), []).append(node_label(node))
     detail = "every stride, kernel and pooled axis fits its hardware field"
     if offenders:
+        texts = [
+            f"{op}, {listed(labels)}, {'each ' if len(labels) > 1 else ''}{overflow.text} ({core}:{overflow.key})"
+            for (op, overflow), labels in offenders.items()
+        ]
         detail = (
-            f"{listed(offenders)}. The compiler would build it all the same, and a board compute wrong values: change "
+            f"{listed(texts)}. The compiler would build it all the same, and a board compute wrong values: change "
             "the size, or build past it with --accept-regtask and the key."
         )
-    return at_most(GATE, len(offenders), 0, "sizes", detail)
+    return at_most(GATE, sum(map(len, offenders.values())), 0, "sizes", detail)
 
 
 def _overflows(node: ir.Node, target: str) -> Iterator[_Overflow]:

@@ -76,10 +76,11 @@ _OF_A_SIZE = frozenset({_COMPUTED_SHAPE, _DATA_DEPENDENT})
 
 @dataclass(frozen=True)
 class _Reason:
-    """Why a node is refused; whether what stands behind it has no known size for that."""
+    """Why a node is refused, and what of that is its own; whether what stands behind it has no known size for that."""
 
     sentence: str
     is_of_a_size: bool = False
+    own: str = ""
 
 
 def operators(model: ir.Model) -> Verdict:
@@ -92,7 +93,7 @@ def operators(model: ir.Model) -> Verdict:
     functions = [f"function '{function.name}' (must be inlined)" for function in model.functions.values()]
     constant = {value for graph in model.graphs() for value in graph.initializers.values()} - set(model.graph.inputs)
     unsized: set[ir.Value] = set()  # what is behind a tensor whose size depends on the data: its Shapes are no news
-    offenders: dict[str, list[ir.Node]] = {}
+    offenders: dict[str, list[tuple[ir.Node, str]]] = {}
     checked = 0
     for node in model.graph.all_nodes():
         checked += 1
@@ -100,19 +101,27 @@ def operators(model: ir.Model) -> Verdict:
         reason = _reason(node, constant, folds)
         behind = any(value in unsized for value in node.inputs)
         if reason is not None and not (behind and reason.is_of_a_size):
-            offenders.setdefault(reason.sentence, []).append(node)
+            offenders.setdefault(reason.sentence, []).append((node, reason.own))
         elif folds:
             constant.update(node.outputs)
         if behind or (reason is not None and reason.is_of_a_size):
             unsized.update(node.outputs)
-    texts = [*functions, *(f"{_nodes(nodes)} ({reason})" for reason, nodes in offenders.items())]
+    texts = [*functions, *(_text(reason, found) for reason, found in offenders.items())]
     count = len(functions) + sum(map(len, offenders.values()))
     detail = listed(texts) if texts else f"{checked} nodes, each with an operator that the board can run"
     return at_most(GATE, count, 0, "nodes", detail)
 
 
-def _nodes(nodes: Sequence[ir.Node]) -> str:
-    return listed(f"op {node.op_type}, {node_label(node)}" for node in nodes)
+def _text(reason: str, found: Sequence[tuple[ir.Node, str]]) -> str:
+    """The nodes that were `found`, each with what is its own of the `reason`, which is told once."""
+    own = {text for _, text in found}
+    if len(own) == 1:
+        return f"{listed(_op(node) for node, _ in found)} ({'; '.join(filter(None, [*own, reason]))})"
+    return f"{listed((f'{_op(node)}, {text}' for node, text in found), between='; ')} ({reason})"
+
+
+def _op(node: ir.Node) -> str:
+    return f"op {node.op_type}, {node_label(node)}"
 
 
 def _reason(node: ir.Node, constant: Collection[ir.Value], folds: bool) -> _Reason | None:
@@ -121,12 +130,12 @@ def _reason(node: ir.Node, constant: Collection[ir.Value], folds: bool) -> _Reas
         return _Reason(f"domain {node.domain}: {_NO_KERNEL}")
     listed_reason = REFUSED.get(node.op_type)
     if listed_reason == _CONTROL_FLOW:
-        return _Reason(f"{_driven_by(node)}; {listed_reason}")
+        return _Reason(_CONTROL_FLOW, own=_driven_by(node))
     reason = None if listed_reason is None else _Reason(listed_reason, listed_reason in _OF_A_SIZE)
     if listed_reason is None or (folds and listed_reason in FOLDED_BY_TOOLKIT) or listed_reason == _COMPUTED_SHAPE:
         varying = varying_input(node, constant)
         if varying is not None:
-            return _Reason(varying.sentence, varying.decides_a_shape)
+            return _Reason(varying.remedy, varying.decides_a_shape, varying.which)
         broken = None if folds else broken_form(node)
         if broken is not None:
             return _Reason(broken)

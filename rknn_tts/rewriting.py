@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 
 import onnx_ir as ir
 
 from contracts.errors import RknnTtsError, ToolFailure, UserInput
 from contracts.verdicts import Verdict, failure
+from gates.sentences import listed
 from rknn_tts.hints import did_you_mean
 from surgery.catalogue import CATALOGUE
-from surgery.declaration import Pass, Rewritten, check_order
+from surgery.declaration import Pass, Refused, Rewritten, check_order
 
 
 def without_skipped(passes: Sequence[Pass], skipped: Sequence[str]) -> tuple[Pass, ...]:
@@ -51,14 +53,14 @@ def rewrite(model: ir.Model, passes: Sequence[Pass]) -> list[Rewritten]:
 
 
 def refusals(passes: Sequence[Pass], rewritten: Sequence[Rewritten]) -> list[Verdict]:
-    """A failed verdict for every place that a pass had to rewrite and could not."""
+    """A failed verdict for all places that a pass had to rewrite and could not for one reason."""
+    places: dict[tuple[str, Refused], list[str]] = {}
+    for bound, result in zip(passes, rewritten, strict=True):
+        for refused in result.refused:
+            places.setdefault((bound.name, dataclasses.replace(refused, node="")), []).append(refused.node)
     return [
-        failure(
-            f"pass.{bound.name}",
-            f"refused at {refused.node}: {refused.precondition}: {refused.limit} is needed, {refused.got}",
-        )
-        for bound, result in zip(passes, rewritten, strict=True)
-        for refused in result.refused
+        failure(f"pass.{name}", f"refused at {listed(nodes)}: {why.precondition}: {why.limit} is needed, {why.got}")
+        for (name, why), nodes in places.items()
     ]
 
 

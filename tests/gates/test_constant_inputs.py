@@ -41,7 +41,7 @@ def test_varying_input_says_what_it_decides_and_where_it_comes_from(
 ) -> None:
     found = asked(op, inputs)
     assert found is not None
-    assert found.sentence.startswith(says)
+    assert f"{found.which}; {found.remedy}".startswith(says)
     assert found.decides_a_shape is decides_a_shape
 
 

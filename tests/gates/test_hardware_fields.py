@@ -106,3 +106,13 @@ def test_hardware_fields_passes_when_the_key_is_accepted(made: ir.Model, target:
     assert says
     assert hardware_fields(made, target, {key}).status is Status.PASSED
     assert hardware_fields(made, target, {"v2:0x7abc:0:0x3"}).status is Status.FAILED
+
+
+def test_hardware_fields_tells_once_what_is_wrong_when_many_nodes_have_it() -> None:
+    nodes = [helper.make_node("Conv", ["x", "w"], [f"y{n}"], f"n{n}", strides=[9 if n < 7 else 15]) for n in range(8)]
+    outputs = [tensor(f"y{n}", [1, 4, f"t{n}"]) for n in range(8)]
+    made = with_shapes(model(nodes, [tensor("x", [1, 4, 100])], outputs, [constant("w", np.ones([4, 4, 3]))]))
+    verdict = hardware_fields(made, "rk3588")
+    assert verdict.measured == 8.0
+    assert "Conv, node 'n0', node 'n1', node 'n2', node 'n3', node 'n4' and 2 more, each has stride 9" in verdict.detail
+    assert "Conv, node 'n7', has stride 15" in verdict.detail

@@ -260,3 +260,44 @@ def test_operators_lists_nodes_of_one_reason_together() -> None:
     verdict = operators(chain("Atan", "Tan", "NonZero"))
     assert "op Atan, node 'n0', op Tan, node 'n1' (no NPU or CPU kernel" in verdict.detail
     assert verdict.measured == 3
+
+
+def several(*conditions: str) -> ir.Model:
+    """An If on each of `conditions`."""
+    branch = helper.make_graph([helper.make_node("Neg", ["x"], ["b"])], "branch", [], [tensor("b", [1, 4])])
+    nodes = [
+        helper.make_node("If", [condition], [f"y{n}"], f"if{n}", then_branch=branch, else_branch=branch)
+        for n, condition in enumerate(conditions)
+    ]
+    inputs = [tensor("x", [1, 4]), *(tensor(name, [], TensorProto.BOOL) for name in sorted(set(conditions)))]
+    return model(nodes, inputs, [tensor(f"y{n}", [1, 4]) for n in range(len(conditions))])
+
+
+REASON = "control flow is not compiled: choose the branch or unroll it"
+
+
+@pytest.mark.parametrize(
+    ("conditions", "says"),
+    [
+        ("a", f"op If, node 'if0' (input 'a'; {REASON})"),
+        ("aa", f"op If, node 'if0', op If, node 'if1' (input 'a'; {REASON})"),
+        ("ab", f"op If, node 'if0', input 'a'; op If, node 'if1', input 'b' ({REASON})"),
+        (
+            "abcdefg",
+            "; ".join(f"op If, node 'if{n}', input '{name}'" for n, name in enumerate("abcde"))
+            + f" and 2 more ({REASON})",
+        ),
+    ],
+)
+def test_operators_tells_a_reason_once_when_nodes_share_it(conditions: str, says: str) -> None:
+    verdict = operators(several(*conditions))
+    assert (verdict.measured, verdict.detail) == (len(conditions), says)
+
+
+def test_operators_tells_a_remedy_once_when_inputs_that_decide_shapes_differ() -> None:
+    nodes = [helper.make_node("Reshape", ["x", name], [f"y{name}"], f"to_{name}") for name in "ab"]
+    inputs = [tensor("x", [1, 4]), *(tensor(name, [1], TensorProto.INT64) for name in "ab")]
+    verdict = operators(model(nodes, inputs, [tensor(f"y{name}", ["n"]) for name in "ab"]))
+    assert verdict.detail.count("an engine's shapes are fixed") == 1
+    for name in "ab":
+        assert f"op Reshape, node 'to_{name}', input '{name}' decides a shape and is an input" in verdict.detail

@@ -12,3 +12,4 @@ from gates.sentences import listed
 def test_listed_counts_the_rest_when_there_are_more_than_five(names: str, sentence: str) -> None:
     assert listed(names) == sentence
     assert listed(iter(names)) == sentence
+    assert listed(names, between="; ") == sentence.replace(", ", "; ")

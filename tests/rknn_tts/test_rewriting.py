@@ -78,6 +78,16 @@ def test_refusals_say_which_pass_refused_where() -> None:
 REFUSED = Refused("conv_7", "stride", "at most 7", "15")
 
 
+def test_refusals_tell_a_reason_once_when_many_nodes_share_it() -> None:
+    other = Refused("conv_9", "stride", "at most 7", "30")
+    refused = (REFUSED, other, *(Refused(f"conv_{n}", "stride", "at most 7", "15") for n in range(20, 26)))
+    passes = [Pass(Declaration("rewrite_x", "", Exact("")), lambda m: Rewritten(m, 0, refused))]
+    assert [v.detail for v in refusals(passes, rewrite(model(), passes))] == [
+        "refused at conv_7, conv_20, conv_21, conv_22, conv_23 and 2 more: stride: at most 7 is needed, 15",
+        "refused at conv_9: stride: at most 7 is needed, 30",
+    ]
+
+
 def test_without_skipped_leaves_out_what_is_named() -> None:
     passes = (fold_with_onnxslim(), normalise_header())
     assert without_skipped(passes, ["fold_with_onnxslim"]) == passes[1:]
