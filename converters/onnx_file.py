@@ -154,6 +154,12 @@ def _check_external(path: Path, tensor: ir.ExternalTensor) -> None:
             f"{path}: the tensor {tensor.name} keeps its data in {shown}, outside the model's folder; "
             "external data is read only from inside it. Move the data there and save the model again."
         )
+    if not found and target.exists():
+        kind = "a folder" if target.is_dir() else "no regular file"  # reading a pipe or a device need not end
+        raise Refusal(
+            f"{path}: the external data file {shown} of the tensor {tensor.name} is {kind}; put the file with the "
+            "model's data in its place."
+        )
     if not found:
         raise Refusal(
             f"{path}: the external data file {shown} of the tensor {tensor.name} is missing; put it beside the model."

@@ -312,10 +312,21 @@ def test_read_onnx_refuses_external_data_in_a_file_without_end(tmp_path: Path) -
         external_files(path)
 
 
-def test_read_onnx_refuses_external_data_that_is_no_regular_file(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / DATA)
-    with pytest.raises(Refusal, match="is missing"):
+@pytest.mark.parametrize(
+    ("make", "kind"),
+    [
+        (os.mkfifo, "is no regular file"),
+        (Path.mkdir, "is a folder"),
+        (lambda path: path.symlink_to("/dev/zero"), "outside"),
+    ],
+)
+def test_read_onnx_says_what_external_data_is_that_is_no_regular_file(
+    tmp_path: Path, make: Callable[[Path], None], kind: str
+) -> None:
+    make(tmp_path / DATA)
+    with pytest.raises(Refusal, match=kind) as caught:
         read_onnx(_save(tmp_path, _in_initializer(_external(DATA))))
+    assert "missing" not in str(caught.value)
 
 
 def test_read_onnx_reads_external_data_of_a_function_from_any_working_directory(
