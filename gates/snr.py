@@ -24,6 +24,8 @@ from gates.sentences import listed
 
 Array = NDArray[Any]
 
+ALL_ZERO = "the reference is all zero, so the comparison proves nothing"
+
 
 @dataclass(frozen=True)
 class Comparison:
@@ -75,7 +77,7 @@ def compare_arrays(reference: Array, measured: Array, where: str) -> Comparison:
     """
     problem = _shape_problem(reference, measured) or _finiteness_problem(reference, measured)
     if not problem and not np.any(reference):
-        problem = "the reference is all zero, so the comparison proves nothing"
+        problem = ALL_ZERO
     if problem:
         return Comparison(math.nan, where, problem)
     ratio = snr_db(reference, measured)

@@ -6,6 +6,7 @@ the file meanwhile.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import json
 from collections.abc import Mapping, Sequence
@@ -24,7 +25,7 @@ from contracts.verdicts import Verdict, failure
 from converters.onnx_file import external_files, load_external, read_onnx
 from converters.stages import Session
 from gates.graphs import with_shapes
-from gates.snr import compare_outputs, verdict_of, worst
+from gates.snr import ALL_ZERO, compare_outputs, verdict_of, worst
 from rknn_tts.array_archive import archive_digest
 from rknn_tts.carried import Feed, feeds_to_npz
 from rknn_tts.export_step import Proof
@@ -227,7 +228,18 @@ def _prove(foreign: ForeignOnnx, graph: Path) -> Proof:
     whole = worst(compare_outputs(a, b) for a, b in zip(parity.first, parity.last, strict=True))
     detail = "the graph that is compiled against the file as it is, both in onnxruntime"
     verdict = verdict_of(ORIGINAL_GATE, whole, least_db(passes, rewritten, EQUAL_DB), detail)
-    return Proof(parity.records, (*parity.verdicts, verdict), ())
+    verdicts = (*parity.verdicts, verdict)
+    if foreign.request.inputs is None:
+        verdicts = tuple(map(_pointed_to_inputs, verdicts))
+    return Proof(parity.records, verdicts, ())
+
+
+def _pointed_to_inputs(verdict: Verdict) -> Verdict:
+    """`verdict`, reached on stand-ins; where they gave zeros, it says that real inputs may give more."""
+    if ALL_ZERO not in verdict.detail:
+        return verdict
+    remedy = "these were seeded stand-ins for the inputs: give real ones with --inputs FILE.npz"
+    return dataclasses.replace(verdict, detail=f"{verdict.detail}; {remedy}")
 
 
 def _contract(foreign: ForeignOnnx, finished: ir.Model) -> Contract:

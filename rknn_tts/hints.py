@@ -13,6 +13,15 @@ def closest(word: str, choices: Iterable[str]) -> str | None:
     return by_lower[found[0]] if found else None
 
 
+def called(name: str) -> str:
+    """`name` behind the words that say what it is: "the input tokens", and "the input 'input'"."""
+    return f"'{name}'" if name in _OWN_WORDS or not name or any(c.isspace() for c in name) else name
+
+
+_OWN_WORDS = frozenset({"array", "input", "inputs", "output", "outputs", "has", "is", "no", "the"})
+"""Words of the sentences that names stand in."""
+
+
 def did_you_mean(word: str, choices: Iterable[str]) -> str:
     """ " Did you mean X?" to append to a sentence; "" where nothing looks like `word`."""
     found = closest(word, choices)

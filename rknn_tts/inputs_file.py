@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from contracts.errors import UserInput
 from rknn_tts.array_archive import read_archive
-from rknn_tts.hints import did_you_mean
+from rknn_tts.hints import called, did_you_mean
 
 _IN_A_WINDOW = re.compile(r"(?P<window>0|[1-9][0-9]{0,8})/(?P<name>.+)", re.DOTALL)
 _NUMBERS = "biuf"
@@ -47,7 +47,7 @@ def read_inputs(path: Path, specs: Sequence[ir.Value], unused: Collection[str] =
         if missing:
             prefix = "" if window < 0 else f"{window}/"
             raise UserInput(
-                f"--inputs {path}: has no array for the input {missing[0]}; add it as "
+                f"--inputs {path}: has no array for the input {called(missing[0])}; add it as "
                 f'"{prefix}{missing[0]}" ({_wanted(inputs[missing[0]])}).'
             )
         feeds.append(
@@ -123,5 +123,5 @@ def _check_alike(path: Path, feeds: Sequence[dict[str, Array]]) -> None:
             if name in feed and feed[name].shape != first.shape:
                 raise UserInput(
                     f"--inputs {path}: the windows hold arrays of the shapes {list(first.shape)} and "
-                    f"{list(feed[name].shape)} for the input {name}, and an engine takes one."
+                    f"{list(feed[name].shape)} for the input {called(name)}, and an engine takes one."
                 )

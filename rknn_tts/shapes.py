@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 import onnx_ir as ir
 
 from contracts.errors import Refusal, UserInput
-from rknn_tts.hints import did_you_mean
+from rknn_tts.hints import called, did_you_mean
 
 Shape = tuple[int, ...]
 
@@ -37,7 +37,7 @@ def parse_shapes(texts: Sequence[str]) -> dict[str, Shape]:
                 "between them: --shape tokens:1,64"
             )
         if shapes.setdefault(match["name"], sizes) != sizes:
-            raise UserInput(f"--shape gives the input {match['name']} two shapes.")
+            raise UserInput(f"--shape gives the input {called(match['name'])} two shapes.")
     return shapes
 
 
@@ -74,7 +74,7 @@ def resolve_shapes(
     for name in given:
         if name not in stated:
             hint = did_you_mean(name, stated) or f" Its inputs are {', '.join(stated) or 'none'}."
-            raise UserInput(f"--shape {name}:{_text(given[name])}: {where} has no input {name}.{hint}")
+            raise UserInput(f"--shape {name}:{_text(given[name])}: {where} has no input {called(name)}.{hint}")
     bound: dict[str, int] = {}
     for name, shape in given.items():
         _bind(name, shape, stated[name], bound, where)
@@ -97,7 +97,9 @@ def _stated(value: ir.Value, where: str) -> tuple[int | str | None, ...] | None:
     """The sizes that the file states, a symbolic one as its name; None where it states no rank."""
     if value.type is not None and not isinstance(value.type, (ir.TensorType, ir.SparseTensorType)):
         kind = type(value.type).__name__.removesuffix("Type").lower()
-        raise Refusal(f"{where}: the input {value.name} is of the kind {kind}; the NPU takes tensors only.")
+        raise Refusal(
+            f"{where}: the input {called(str(value.name))} is of the kind {kind}; the NPU takes tensors only."
+        )
     if value.shape is None:
         return None
     return tuple(size if isinstance(size, int) else size.value for size in value.shape)
@@ -109,7 +111,7 @@ def _bind(
     """Check `shape` against what is `stated`, and note in `bound` what its symbolic sizes are."""
     if stated is None:
         return
-    text = f"--shape {name}:{_text(shape)}: in {where} the input {name} is [{_names(stated)}]"
+    text = f"--shape {name}:{_text(shape)}: in {where} the input {called(name)} is [{_names(stated)}]"
     if len(shape) != len(stated):
         raise UserInput(f"{text}: {len(stated)} sizes are needed.")
     for size, symbol in zip(shape, stated, strict=True):
@@ -128,7 +130,7 @@ def _filled(stated: tuple[int | str | None, ...] | None, bound: Mapping[str, int
 
 def _missing_sentence(where: str, missing: Mapping[str, tuple[int | str | None, ...] | None]) -> str:
     open_inputs = [
-        f"the input {name} has no shape" if sizes is None else f"the input {name} is [{_names(sizes)}]"
+        f"the input {called(name)} has no shape" if sizes is None else f"the input {called(name)} is [{_names(sizes)}]"
         for name, sizes in missing.items()
     ]
     symbols = {size for sizes in missing.values() for size in sizes or () if isinstance(size, str)}

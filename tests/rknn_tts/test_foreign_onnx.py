@@ -203,6 +203,29 @@ def test_original_that_does_not_run_fails_the_comparison_that_is_owed(tmp_path: 
     assert "net.onnx: onnxruntime cannot load it" in verdict.detail
 
 
+@pytest.mark.parametrize("given", [False, True])
+def test_original_that_gives_zeros_points_to_real_inputs_when_it_was_fed_stand_ins(
+    tmp_path: Path, steps: Steps, given: bool
+) -> None:
+    path = written(tmp_path, scale_proto(0.0))
+    np.savez(tmp_path / "in.npz", x=np.ones((1, 4), np.float32))
+    options = {"inputs": str(tmp_path / "in.npz")} if given else {}
+    verdict = opened(path, steps, **options).prove().verdicts[-1]
+    assert (verdict.gate, verdict.status) == (ORIGINAL_GATE, Status.FAILED)
+    assert "the reference is all zero" in verdict.detail
+    assert ("--inputs FILE.npz" in verdict.detail) is not given
+
+
+def test_original_without_a_kernel_fails_with_a_remedy(tmp_path: Path, steps: Steps) -> None:
+    node = helper.make_node("Conv", ["x", "w"], ["y"], "conv")
+    tensors = [tensor("x", [1, 1, 4], TensorProto.DOUBLE)], [tensor("y", [1, 1, 4], TensorProto.DOUBLE)]
+    made = proto([node], *tensors, [constant("w", np.ones((1, 1, 1)), np.float64)])
+    (verdict,) = opened(written(tmp_path, made), steps).prove().verdicts
+    assert (verdict.gate, verdict.status) == (ORIGINAL_GATE, Status.FAILED)
+    assert "Could not find an implementation for Conv(11)" in verdict.detail
+    assert "export the model in float32" in verdict.detail
+
+
 def test_place_that_a_pass_refused_is_handed_on(tmp_path: Path, steps: Steps, monkeypatch: pytest.MonkeyPatch) -> None:
     refused = Refused("node 'n'", "a constant bound", "a number", "an input")
     bound = Pass(Declaration("rewrite_x", "", Exact("")), lambda given: Rewritten(given, 0, (refused,)))

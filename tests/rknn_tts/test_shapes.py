@@ -78,6 +78,13 @@ def test_resolve_shapes_fills_symbolic_sizes_wherever_they_stand(
     [
         ([TOKENS], {}, "the input tokens is [N, T], and an engine has fixed sizes: give them with numbers for N and T"),
         ([TOKENS], {}, "--shape tokens:N,T"),
+        (
+            [value("input", ["batch_size", "phonemes"])],
+            {},
+            "net.onnx: the input 'input' is [batch_size, phonemes], and",
+        ),
+        ([value("input", ["batch_size", "phonemes"])], {}, "--shape input:batch_size,phonemes"),
+        ([value("the words", None)], {}, "the input 'the words' has no shape"),
         ([value("x", None)], {}, "the input x has no shape"),
         ([value("x", [None, 4])], {}, "the input x is [?, 4]"),
         ([TOKENS, value("x", ["S"])], {"tokens": (1, 2)}, "the input x is [S]"),
