@@ -81,30 +81,27 @@ def _shape(value: ir.Value) -> list[int]:
 def _check_kinds_and_sizes(inputs: list[ir.Value], where: str, unused: Collection[str]) -> None:
     total_bytes = 0
     for value in inputs:
+        name = called(str(value.name))
         if value.dtype is None or (value.dtype in _NO_NUMBERS and value.name not in unused):
             kind = "unknown" if value.dtype is None else value.dtype.name.lower()
-            raise UserInput(f"{where}: the input {_called(value)} is of type {kind}, and the NPU takes numbers only.")
+            raise UserInput(f"{where}: the input {name} is of type {kind}, and the NPU takes numbers only.")
         shape = _shape(value)
         value_bytes = _TEXT_BYTES if value.dtype == ir.DataType.STRING else math.ceil(value.dtype.itemsize)
         size_bytes = math.prod(shape) * value_bytes
         total_bytes += size_bytes
         if size_bytes > STAND_IN_LIMIT_BYTES or total_bytes > FEEDS_LIMIT_BYTES:
             raise UserInput(
-                f"{where}: the input {_called(value)} of shape {shape} takes {size_bytes / 1e9:.1f} GB, and stand-ins are "
+                f"{where}: the input {name} of shape {shape} takes {size_bytes / 1e9:.1f} GB, and stand-ins are "
                 f"drawn up to {STAND_IN_LIMIT_BYTES / 1e9:.1f} GB an input and {FEEDS_LIMIT_BYTES / 1e9:.1f} GB in "
                 "all: give it smaller sizes with --shape."
             )
 
 
-def _called(value: ir.Value) -> str:
-    return called(str(value.name))
-
-
 def _not_drawn(value: ir.Value) -> str:
-    kind = value.dtype.name.lower() if value.dtype is not None else "no known type"
+    name, kind = called(str(value.name)), value.dtype.name.lower() if value.dtype is not None else "no known type"
     shape = ",".join(map(str, _shape(value)))
     return (
-        f"the input {_called(value)} is {kind} of shape [{shape}] and indexes no axis of known size, so that nothing says "
+        f"the input {name} is {kind} of shape [{shape}] and indexes no axis of known size, so that nothing says "
         "which values it takes: give real inputs with --inputs FILE.npz, which holds an array for each input, this "
         f'one under the name "{value.name}" (numpy.savez).'
     )
