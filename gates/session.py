@@ -63,7 +63,7 @@ _SOURCE_PLACE = re.compile(
 _STATUS = re.compile(r"\[ONNXRuntimeError\] : \d+ : [A-Z_]+ : ")
 _BULLET = re.compile(r"\s*\n\s*(?:\* )?")
 
-_NOT_FOUND = "Could not find an implementation for "
+_UNKNOWN = re.compile("^Could not find an implementation for |official support for domain ai.onnx is till")
 
 NO_KERNEL = (
     "onnxruntime has no kernel for the types or the version of that operator, so nothing can be compared: export the "
@@ -177,4 +177,4 @@ def _sentence(error: BaseException) -> str:
     if lines[0].rstrip().endswith(":"):  # what follows belongs to it: a list of what is supported
         lines = [_BULLET.sub(" ", text)]
     sentence = (lines[0].strip() or type(error).__name__).removesuffix(".")
-    return f"{sentence}. {NO_KERNEL}." if sentence.startswith(_NOT_FOUND) else f"{sentence}."
+    return f"{sentence}. {NO_KERNEL}." if _UNKNOWN.search(sentence) else f"{sentence}."

@@ -7,6 +7,9 @@ The file's graph and what passes make of it stay as they are; only a session see
   of the same seed would be another.
 - Its Attention takes a mask of one row for every query, [1, 1, 1, T], for a wrong one ("inconsistent
   q_sequence_length"), where ONNX lets it broadcast: it is expanded.
+- It reads up to opset 23 ("Current official support for domain ai.onnx is till opset 23"). Where opset 23 has every
+  operator of the graph with the inputs and attributes that it has, the copy states that: up to opset 27 such an
+  operator got further types at most (compared, onnx 1.23). Swish, new in opset 24, is x * sigmoid(alpha * x).
 """
 
 from __future__ import annotations
@@ -14,12 +17,16 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 from numpy.typing import NDArray
+from onnx import defs
 
-from surgery.matching import ONNX_DOMAINS
+from surgery.matching import ONNX_DOMAINS, opset_of
 from surgery.splice import Draft, constant, splice, whole_numbers
 
 DRAWS_UP_TO = 21
 """Highest opset of which onnxruntime 1.23 has the operators that draw (measured)."""
+
+READS_UP_TO = 23
+"""Highest opset that onnxruntime 1.23 reads."""
 
 _DRAWN = frozenset({"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"})
 
@@ -34,15 +41,39 @@ _MASK = 3
 def session_form(model: ir.Model, original_opset: int) -> ir.Model:
     """`model`, made of a file of `original_opset`, as onnxruntime runs it; itself where it runs as it is."""
     wanted = frozenset({"Attention"}) | (_DRAWN if original_opset > DRAWS_UP_TO else frozenset())
-    if not any(_is_one(node, wanted) for node in model.graph.all_nodes()):
+    lowered = opset_of(model) > READS_UP_TO and _is_read(model)
+    wanted |= {"Swish"} if lowered else frozenset()
+    if not lowered and not any(_is_one(node, wanted) for node in model.graph.all_nodes()):
         return model
     copy = model.clone()
     for node in [node for node in copy.graph.all_nodes() if _is_one(node, wanted)]:
         if node.op_type == "Attention":
             _expand_mask(node)
+        elif node.op_type == "Swish":
+            _write_out_swish(node)
         else:
             _take_from_table(node)
+    if lowered:
+        for imports in (copy.opset_imports, *(function.opset_imports for function in copy.functions.values())):
+            imports.update({domain: READS_UP_TO for domain in ONNX_DOMAINS if imports.get(domain, 0) > READS_UP_TO})
     return copy
+
+
+def _is_read(model: ir.Model) -> bool:
+    """Whether the highest opset that onnxruntime reads has every node of `model` as it stands, or as it is replaced."""
+    inner = (node for function in model.functions.values() for node in function.all_nodes())
+    return all(_stands(node) or _is_one(node, frozenset({"Swish"})) for node in model.graph.all_nodes()) and all(
+        map(_stands, inner)
+    )
+
+
+def _stands(node: ir.Node) -> bool:
+    if node.domain not in ONNX_DOMAINS:
+        return True
+    if not defs.has(node.op_type, READS_UP_TO, ""):
+        return False
+    schema = defs.get_schema(node.op_type, READS_UP_TO, "")
+    return len(node.inputs) <= schema.max_input and set(node.attributes) <= set(schema.attributes)
 
 
 def _is_one(node: ir.Node, wanted: frozenset[str]) -> bool:
@@ -63,6 +94,15 @@ def _expand_mask(node: ir.Node) -> None:
     splice(node, draft.nodes, [new for new, old in made if old.name], _NAME)
     for value in left_out:  # given a name, it would be asked for
         value.name = ""
+
+
+def _write_out_swish(node: ir.Node) -> None:
+    draft, x = Draft(), node.inputs[0]
+    assert x is not None
+    alpha = node.attributes.get_float("alpha", 1.0)
+    scale = draft.add("CastLike", constant(np.array(alpha, np.float32)), x)
+    product = draft.add("Mul", x, draft.add("Sigmoid", draft.add("Mul", x, scale)))
+    splice(node, draft.nodes, [product], _NAME)
 
 
 def _take_from_table(node: ir.Node) -> None:

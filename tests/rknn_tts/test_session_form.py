@@ -11,7 +11,7 @@ from rknn_tts.runnable import make_runnable
 from rknn_tts.session_form import session_form
 from surgery.declaration import Rewritten
 from surgery.normalise_opset import normalise_opset
-from tests.gates.small_graphs import model, tensor
+from tests.gates.small_graphs import constant, model, row, tensor
 from tests.onnx_runs import run
 from tests.surgery.graphs import check, serialised
 from tests.surgery.one_operator import operators
@@ -94,6 +94,90 @@ def test_mask_of_one_row_is_expanded(rank: int, kind: int) -> None:
     weights = np.exp(scores - scores.max(-1, keepdims=True))
     wanted = weights / weights.sum(-1, keepdims=True) @ parts
     np.testing.assert_allclose(got[0] if rank == 4 else got.reshape(5, 2, 4).transpose(1, 0, 2), wanted, atol=1e-5)
+
+
+def reshaped(opset: int, op: str = "Identity", **attributes: Any) -> ir.Model:
+    """y = x [1, 4] in other shapes and back, by operators that got further types in opset 24, 25 or both, and `op`."""
+    nodes = [
+        helper.make_node("Shape", ["x"], ["s"], "shape"),
+        helper.make_node("Unsqueeze", ["x", "axes"], ["u"], "unsqueeze"),
+        helper.make_node("Transpose", ["u"], ["t"], "transpose", perm=[2, 0, 1]),
+        helper.make_node("Reshape", ["t", "s"], ["r"], "reshape"),
+        helper.make_node(op, ["r"], ["y"], "last", **attributes),
+    ]
+    weights = [constant("axes", [0], np.int64)]
+    return model(nodes, [tensor("x", [1, 4])], [tensor("y", [1, 4])], weights, opset=opset, ir_version=11)
+
+
+@pytest.mark.parametrize("opset", [24, 25, 26])
+def test_graph_of_an_opset_that_onnxruntime_does_not_read_runs_as_its_highest(opset: int) -> None:
+    original = reshaped(opset)
+    before = serialised(original)
+    with pytest.raises(Exception, match="till opset 23"):
+        run(original, {"x": row(1, 2, 3, 4)})
+    made = session_form(original, opset)
+    assert serialised(original) == before
+    assert made.opset_imports[""] == 23
+    np.testing.assert_array_equal(run(made, {"x": row(1, 2, 3, 4)})["y"], row(1, 2, 3, 4))
+
+
+def test_graph_of_a_new_opset_that_draws_runs_as_well() -> None:
+    drawn = run(session_form(drawing(opset=24), 24), FEED)["n"]
+    np.testing.assert_array_equal(drawn, run(session_form(drawing(opset=23), 23), FEED)["n"])
+
+
+@pytest.mark.parametrize(
+    ("op", "attributes"),
+    [
+        ("TensorScatter", {}),  # new in 24
+        ("Cast", {"to": 1, "round_mode": "nearest"}),  # an attribute of 24
+        ("Frobnicate", {}),
+    ],
+)
+def test_graph_keeps_its_opset_when_an_operator_has_another_meaning_in_the_highest(
+    op: str, attributes: dict[str, Any]
+) -> None:
+    given = reshaped(24, op, **attributes)
+    assert session_form(given, 24) is given
+
+
+@pytest.mark.parametrize(("attributes", "alpha"), [({}, 1.0), ({"alpha": 0.0}, 0.0), ({"alpha": -1.7}, -1.7)])
+def test_swish_of_a_new_opset_runs_as_its_definition(attributes: dict[str, Any], alpha: float) -> None:
+    values = np.array([[-3, -0.5, 0, 2]], np.float32)
+    got = run(session_form(reshaped(24, "Swish", **attributes), 24), {"x": values})["y"]
+    np.testing.assert_allclose(got, values / (1 + np.exp(-alpha * values)), rtol=1e-6)
+
+
+def test_graph_keeps_its_opset_when_an_operator_takes_more_inputs_than_in_the_highest() -> None:
+    inputs = [*(tensor(name, [1, 2, 5, 4]) for name in "qkv"), tensor("n", [1], TensorProto.INT64)]
+    node = helper.make_node("Attention", ["q", "k", "v", "", "", "", "n"], ["y"], "attend")
+    given = model([node], inputs, [tensor("y", [1, 2, 5, 4])], opset=24, ir_version=11)
+    assert session_form(given, 24) is given
+
+
+def test_local_functions_and_branches_are_looked_into() -> None:
+    branch = helper.make_graph([helper.make_node("CumProd", ["x", "x"], ["b"])], "branch", [], [tensor("b", [1, 4])])
+    node = helper.make_node("If", ["c"], ["y"], "if", then_branch=branch, else_branch=branch)
+    given = model([node], [X4, tensor("c", [], TensorProto.BOOL)], [tensor("y", [1, 4])], opset=24, ir_version=11)
+    assert session_form(given, 24) is given
+    plain = calling("Neg")
+    made = session_form(plain, 24)
+    assert plain.opset_imports[""] == 24
+    np.testing.assert_array_equal(run(made, {"x": row(1, 2, 3, 4)})["y"], row(-1, -2, -3, -4))
+    swish = calling("Swish")
+    assert session_form(swish, 24) is swish
+
+
+X4 = tensor("x", [1, 4])
+
+
+def calling(op: str) -> ir.Model:
+    """y = a local function of x, which is `op`."""
+    imports = [helper.make_opsetid("", 24), helper.make_opsetid("mine", 1)]
+    body = helper.make_function("mine", "F", ["a"], ["b"], [helper.make_node(op, ["a"], ["b"])], imports[:1])
+    graph = helper.make_graph([helper.make_node("F", ["x"], ["y"], domain="mine")], "g", [X4], [tensor("y", [1, 4])])
+    made = helper.make_model(graph, opset_imports=imports, functions=[body], ir_version=11)
+    return ir.from_proto(made)
 
 
 def test_graph_that_onnxruntime_runs_is_left_alone() -> None:
