@@ -8,7 +8,8 @@ After: their definitions in other operators: -Max(-a, -b), x / (1 + |x|), a cons
 
 A node is left alone, for the gate of operators to refuse, where its composition does not hold: a LpPool with dilations
 or rounded up, a Celu of alpha 0 or below, a Trilu of unknown size. The same goes for operators that are no composition
-of those at hand (Atan, Acos, Det, RNN, ...). A node of constants alone is folded by the toolkit.
+of those at hand (Atan, Acos, Det, RNN, ...). A node of constants alone is folded by the toolkit; what a composition
+makes of a constant, -b of Min(a, b), is folded here.
 
 Exact: definitions of ONNX's operator specification.
 """
@@ -20,6 +21,7 @@ from collections.abc import Mapping
 import onnx_ir as ir
 
 from surgery.declaration import Declaration, Exact, Pass, Rewritten
+from surgery.fold_constants import folded
 from surgery.inferred import infer_types
 from surgery.matching import Matched, is_one_of, opset_of
 from surgery.missing_kernels import ELEMENTWISE, Builder
@@ -52,7 +54,9 @@ DECLARATION = Declaration(
     name="decompose_missing_kernels",
     summary="write operators without a kernel on the board by ones that have one",
     exactness=Exact("definitions of ONNX's operator specification"),
-    after=frozenset({"normalise_double", "normalise_float32", "normalise_opset", "rewrite_safe_softmax"}),
+    after=frozenset(
+        {"fold_constants", "normalise_double", "normalise_float32", "normalise_opset", "rewrite_safe_softmax"}
+    ),
     matches=MATCHES,
 )
 
@@ -68,7 +72,7 @@ def decompose_missing_kernels() -> Pass:
         # Shapes stop at a GroupNormalization, which inference knows nothing of; they go on behind what it is made of.
         while made := _round(clone):
             hits += made
-        return Rewritten(clone, hits) if hits else Rewritten(model, 0)
+        return Rewritten(folded(clone), hits) if hits else Rewritten(model, 0)
 
     return Pass(DECLARATION, rewrite)
 

@@ -4,7 +4,8 @@ Before: SplitToSequence(x) -> s, SequenceAt(s, 1) -> y, as torch exports chunk, 
 A sequence here is the list of its members: SequenceConstruct, SequenceEmpty, SequenceInsert and SequenceErase make one,
 SplitToSequence makes one by a Split (and a Squeeze of each where keepdims is 0), SequenceAt takes a member,
 SequenceLength is a constant, ConcatFromSequence is a Concat (of an Unsqueeze of each where new_axis is 1). The toolkit
-breaks on SplitToSequence, SequenceConstruct and SequenceAt (gates/operators.py); the others come with them.
+breaks on SplitToSequence, SequenceConstruct and SequenceAt (gates/operators.py); the others come with them. What is
+constant now, the shape of a member for one, is folded.
 
 Left alone, so that the gate names it: a position or a split that depends on the data, an axis of unknown size, a split
 together with keepdims 0 (ignored, says ONNX; onnxruntime squeezes), a sequence that a graph takes in or puts out, and
@@ -21,6 +22,7 @@ import numpy as np
 import onnx_ir as ir
 
 from surgery.declaration import Declaration, Exact, Pass, Rewritten
+from surgery.fold_constants import folded
 from surgery.matching import Matched, is_one_of, opset_of
 from surgery.node_types import Types, output_types, stated_type
 from surgery.scopes import Names, drop_unused, fresh_node_name, fresh_value_name, names_of, replace_value
@@ -56,7 +58,7 @@ def decompose_sequences() -> Pass:
             return Rewritten(model, 0)
         rewritten = model.clone()
         hits = _decompose(rewritten.graph, opset)
-        return Rewritten(rewritten, hits) if hits else Rewritten(model, 0)
+        return Rewritten(folded(rewritten), hits) if hits else Rewritten(model, 0)
 
     return Pass(DECLARATION, rewrite)
 

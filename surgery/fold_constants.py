@@ -61,13 +61,18 @@ def fold_constants() -> Pass:
     """The pass; its hits are the nodes that were folded, inlined or dropped, unused weights, and shapes set right."""
 
     def rewrite(model: ir.Model) -> Rewritten:
-        folded = model.clone()
-        hits, refused = _fold(folded.graph)
+        clone = model.clone()
+        hits, refused = _fold(clone.graph)
         if refused or not hits:
             return Rewritten(model, 0, refused)
-        return Rewritten(folded, hits)
+        return Rewritten(clone, hits)
 
     return Pass(DECLARATION, rewrite)
+
+
+def folded(model: ir.Model) -> ir.Model:
+    """`model` with all folded that a pass behind `fold_constants` has made constant, or only another name."""
+    return fold_constants().rewrite(model).model
 
 
 def _fold(graph: ir.Graph) -> tuple[int, tuple[Refused, ...]]:

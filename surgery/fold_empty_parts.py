@@ -19,6 +19,7 @@ import numpy as np
 import onnx_ir as ir
 
 from surgery.declaration import Declaration, Exact, Pass, Refused, Rewritten
+from surgery.fold_constants import folded
 from surgery.graph import input_at
 from surgery.inferred import infer_types
 from surgery.matching import Matched, is_one_of
@@ -40,7 +41,7 @@ DECLARATION = Declaration(
     name="fold_empty_parts",
     summary="drop the empty parts of a Split and the empty operands of a Concat",
     exactness=Exact("a part of no length holds nothing"),
-    after=frozenset({"normalise_opset", "fold_constants"}),
+    after=frozenset({"fold_constants", "normalise_defaults", "normalise_opset"}),
     matches=(SPLIT, CONCAT),
     preconditions=(A_LENGTH,),
 )
@@ -65,7 +66,7 @@ def fold_empty_parts() -> Pass:
             return Rewritten(model, 0, tuple(refused))
         hits = sum(_join(node) for node in clone.graph if is_one_of(node, (CONCAT,)))
         hits += sum(_fold(node) for node in found)
-        return Rewritten(clone, hits) if hits else Rewritten(model, 0)
+        return Rewritten(folded(clone), hits) if hits else Rewritten(model, 0)
 
     return Pass(DECLARATION, rewrite)
 

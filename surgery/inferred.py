@@ -41,6 +41,30 @@ def inferred(model: ir.Model) -> dict[str, ir.Value]:
     return {value.name: value for value in values if value.name}
 
 
+Stated = dict[ir.Value, tuple[ir.Shape | None, ir.TypeProtocol | None]]
+
+
+def stated_types(model: ir.Model) -> Stated:
+    """The shape and type of each value as the graph has them, for `state_again`.
+
+    Inference contradicts onnxruntime on some nodes (a ConvTranspose of auto_pad SAME), and who reads the graph next
+    would believe it.
+    """
+    nodes = model.graph.all_nodes()
+    values = [
+        *model.graph.inputs,
+        *model.graph.initializers.values(),
+        *(made for node in nodes for made in node.outputs),
+    ]
+    return {value: (value.shape, value.type) for value in values}
+
+
+def state_again(stated: Stated) -> None:
+    """Give every value the shape and type back that it had."""
+    for value, (shape, kind) in stated.items():
+        value.shape, value.type = shape, kind
+
+
 def static_shape(value: ir.Value | None) -> tuple[int, ...] | None:
     """The sizes of `value`; None where one is not known, or there is no value."""
     if value is None or value.shape is None or not value.shape.is_static():

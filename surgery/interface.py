@@ -6,6 +6,8 @@ import math
 
 import onnx_ir as ir
 
+from surgery.matching import Matched, is_one_of
+
 LARGEST_TENSOR = 1 << 27
 """Most values of a tensor that a pass brings in: half a GiB of float32, and a window's tensors take some MB (Piper's
 whole engine 43, toolkit-facts). A file may claim any size, and a comparison would draw and hold it."""
@@ -44,12 +46,14 @@ def insert_behind(graph: ir.Graph, node: ir.Node, source: ir.Value) -> None:
 def put_before_output(graph: ir.Graph, output: ir.Value, node: ir.Node, aside: str) -> ir.Value:
     """Make `node` (of one output and without a first input) what gives the graph output `output`, of a node.
 
-    The output keeps its name, and every other reader what it read, now called `aside`.
+    The output keeps its name, and every other reader what it read, now called `aside`. An Identity that did nothing but
+    give the output its name goes.
 
     Returns:
         The new output, of no shape yet.
     """
     name, made = output.name, node.outputs[0]
+    naming = output.producer()
     output.name = fresh_name(graph, aside)
     made.name, made.type = name, output.type
     node.replace_input_with(0, output)
@@ -57,4 +61,8 @@ def put_before_output(graph: ir.Graph, output: ir.Value, node: ir.Node, aside: s
     for position, value in enumerate(graph.outputs):
         if value is output:
             graph.outputs[position] = made
+    source = naming.inputs[0] if naming is not None and is_one_of(naming, (Matched("Identity"),)) else None
+    if naming is not None and source is not None:
+        output.replace_all_uses_with(source)
+        graph.remove(naming, safe=True)
     return made

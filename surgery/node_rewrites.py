@@ -8,7 +8,7 @@ from typing import TypeVar
 import onnx_ir as ir
 
 from surgery.declaration import Refused, Rewritten
-from surgery.inferred import infer_types
+from surgery.inferred import infer_types, state_again, stated_types
 
 Plan = TypeVar("Plan")
 
@@ -31,7 +31,7 @@ def rewrite_nodes(
     if not any(is_wanted(node) for node in model.graph):
         return Rewritten(model, 0)
     changed = model.clone()
-    stated = _stated(changed)
+    stated = stated_types(changed)
     infer_types(changed)
     refused: list[Refused] = []
     plans: list[Plan] = []
@@ -45,21 +45,5 @@ def rewrite_nodes(
         return Rewritten(model, 0, tuple(refused))
     for one in plans:
         write(one)
-    for value, (shape, kind) in stated.items():
-        value.shape, value.type = shape, kind
+    state_again(stated)
     return Rewritten(changed, hits=len(plans))
-
-
-def _stated(model: ir.Model) -> dict[ir.Value, tuple[ir.Shape | None, ir.TypeProtocol | None]]:
-    """The shape and type of each value as the graph has them, to be given back.
-
-    Inference contradicts onnxruntime on some nodes (a ConvTranspose of auto_pad SAME), and who reads the graph next
-    would believe it.
-    """
-    nodes = model.graph.all_nodes()
-    values = [
-        *model.graph.inputs,
-        *model.graph.initializers.values(),
-        *(made for node in nodes for made in node.outputs),
-    ]
-    return {value: (value.shape, value.type) for value in values}

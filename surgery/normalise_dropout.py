@@ -1,9 +1,9 @@
 """Take out the Dropouts that the toolkit breaks on, which do nothing in inference.
 
 Before: y, mask = Dropout(x, ratio, training_mode) whose training_mode is true and its ratio 0, or whose mask is read.
-After: x is read instead of y, and a constant of true instead of the mask. Any other Dropout in inference is left to the
-toolkit, which drops it (opsets 11 to 17, its ratio and training_mode given or not; measured, rknn-toolkit2 2.3.2). A
-mask that is read ends in "KeyError", training in a crash of the compiler.
+After: x is read instead of y, and a constant of true instead of the mask; what is made of it alone is folded. Any other
+Dropout in inference is left to the toolkit, which drops it (opsets 11 to 17, its ratio and training_mode given or not;
+measured, rknn-toolkit2 2.3.2). A mask that is read ends in "KeyError", training in a crash of the compiler.
 
 Preconditions: inference, or a ratio of 0: in training it draws noise. A mask that is read has known sizes.
 
@@ -18,6 +18,7 @@ import numpy as np
 import onnx_ir as ir
 
 from surgery.declaration import Declaration, Exact, Pass, Refused, Rewritten
+from surgery.fold_constants import folded
 from surgery.graph import input_at
 from surgery.inferred import inferred, static_shape
 from surgery.interface import fresh_name, is_reasonable
@@ -36,6 +37,7 @@ DECLARATION = Declaration(
     name="normalise_dropout",
     summary="take out a Dropout whose mask is read, or that trains at a ratio of 0",
     exactness=Exact("outside training it gives its input and a mask of true (ONNX operator specification)"),
+    after=frozenset({"fold_constants"}),
     matches=DROPOUT,
     preconditions=(INFERENCE, KNOWN_MASK),
 )
@@ -66,7 +68,7 @@ def _rewrite(model: ir.Model) -> Rewritten:
     nodes = list(model.graph)
     for place in places:
         _take_out(model.graph, nodes[place.index], place.mask)
-    return Rewritten(model, hits=len(places))
+    return Rewritten(folded(model), hits=len(places))
 
 
 def _plan(index: int, node: ir.Node, known: dict[str, ir.Value]) -> _Place | Refused | None:

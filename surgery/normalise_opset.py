@@ -25,7 +25,7 @@ from onnx import defs
 
 from contracts.onnx_versions import HIGHEST_OPSET
 from surgery.declaration import Declaration, Exact, Pass, Refused, Rewritten
-from surgery.inferred import infer_types
+from surgery.inferred import infer_types, state_again, stated_types
 from surgery.matching import ONNX_DOMAINS
 from surgery.naming import node_label
 from surgery.opset_lower import LOWERED, WRONG_BODIES, is_new, relabelled, same_meaning
@@ -66,9 +66,11 @@ def normalise_opset() -> Pass:
         (opset,) = stated
         clone.opset_imports.pop("ai.onnx", None)  # nodes of that spelling are of the domain "" in onnx_ir
         clone.opset_imports[""] = opset
+        types = stated_types(clone)
         if not LOWEST_MADE <= opset <= HIGHEST_OPSET:
             infer_types(clone)
         results = list(_convert(clone, opset))
+        state_again(types)
         clone.opset_imports[""] = min(max(opset, LOWEST_MADE), HIGHEST_OPSET)
         reasons = tuple(result for result in results if isinstance(result, Refused))
         if reasons:

@@ -17,7 +17,17 @@ DECLARATION = Declaration(
     name="normalise_unused_inputs",
     summary="drop inputs that no output depends on",
     exactness=Exact("no output reads what is dropped"),
-    after=frozenset({"fold_constants", "normalise_dropout", "normalise_initializers", "rewrite_noise_as_inputs"}),
+    after=frozenset(
+        {
+            "decompose_missing_kernels",
+            "decompose_sequences",
+            "fold_constants",
+            "fold_empty_parts",
+            "normalise_dropout",
+            "normalise_initializers",
+            "rewrite_noise_as_inputs",
+        }
+    ),
 )
 
 

@@ -7,7 +7,7 @@ Before: p = Softmax(x, axis); y = Where(IsNaN(p), 0, p).
 After: the same with Less(ReduceMax(x, axis), -5e3) in the place of IsNaN(p). Where x is the sum of scores and a mask m,
 ReduceMax(m, axis) is asked; where y @ v is all that y is for, Where(rows, 0, p @ v) stands in its place, so that the
 toolkit still makes one attention of the rest (exSDPAttention; measured, 2.3.2, rk3588). And y = p where m is a constant
-that leaves every row a score (a causal mask), for then no row is NaN.
+that leaves every row a score (a causal mask), for then no row is NaN. Of any other constant m the rows are a constant.
 
 Before: Where(ReduceMax(m) == -inf, 0, p), the body of ONNX's own Attention; a minus infinity leaves fp16.
 After: Where(ReduceMax(m) < -5e3, 0, p).
@@ -26,6 +26,7 @@ import onnx_ir as ir
 from onnx_ir.passes import common
 
 from surgery.declaration import Declaration, Exact, Pass, Rewritten
+from surgery.fold_constants import folded
 from surgery.mask_values import FAR, array_of, is_mask, is_plain
 from surgery.matching import Matched, opset_of
 from surgery.reductions import reduced
@@ -68,7 +69,7 @@ def rewrite_safe_softmax() -> Pass:
             else:
                 _ask_anew(asking, softmax, opset_of(model))
         common.RemoveUnusedNodesPass()(model)
-        return Rewritten(model, hits=len(plan) + len(infinite))
+        return Rewritten(folded(model), hits=len(plan) + len(infinite))
 
     return Pass(DECLARATION, rewrite)
 

@@ -8,8 +8,8 @@ import onnx_ir as ir
 import pytest
 from onnx import TensorProto, helper
 
-from surgery.inferred import infer_types
-from tests.gates.small_graphs import constant, model, tensor
+from surgery.inferred import infer_types, state_again, stated_types
+from tests.gates.small_graphs import chain, constant, model, tensor
 from tests.surgery.graphs import check
 
 AT = helper.make_node("SequenceAt", ["s", "first"], ["y"], "at")
@@ -38,3 +38,13 @@ def test_infer_types_takes_no_sequence_for_a_tensor(nodes: tuple[onnx.NodeProto,
     values = {value.name: value for node in inferred.graph for value in node.outputs}
     assert not isinstance(values["s"].type, ir.TensorType)
     assert values["y"].dtype == ir.DataType.FLOAT
+
+
+def test_state_again_gives_back_what_the_file_said_when_inference_said_otherwise() -> None:
+    made = chain("Relu", "Neg")
+    made.graph[0].outputs[0].shape = ir.Shape([7])
+    kept = stated_types(made)
+    made.graph[0].outputs[0].shape, made.graph[1].outputs[0].type = None, None
+    state_again(kept)
+    assert made.graph[0].outputs[0].shape == ir.Shape([7])
+    assert made.graph[1].outputs[0].dtype is ir.DataType.FLOAT

@@ -64,3 +64,19 @@ def test_insert_behind_puts_a_node_first_when_an_input_is_read() -> None:
     insert_behind(made.graph, ir.node("Abs", [read], name="a"), read)
     insert_behind(made.graph, ir.node("Abs", [made_first], name="b"), made_first)
     assert [node.name for node in made.graph] == ["a", "n0", "b", "n1"]
+
+
+def test_put_before_output_takes_an_identity_out_when_it_gave_the_output_its_name() -> None:
+    nodes = [helper.make_node("Neg", ["x"], ["t"]), helper.make_node("Identity", ["t"], ["y"])]
+    made = model(
+        [*nodes, helper.make_node("Abs", ["y"], ["z"])],
+        [tensor("x", [1, 2])],
+        [tensor("y", [1, 2]), tensor("z", [1, 2])],
+    )
+    output = put_before_output(made.graph, made.graph.outputs[0], ir.node("Sqrt", [None], name="root"), "aside")
+    output.shape = ir.Shape([1, 2])
+    check(made)
+    assert sorted(node.op_type for node in made.graph) == ["Abs", "Neg", "Sqrt"]
+    got = run(made, {"x": np.array([[-4, -9]], np.float32)})
+    np.testing.assert_array_equal(got["y"], [[2, 3]])
+    np.testing.assert_array_equal(got["z"], [[4, 9]])
