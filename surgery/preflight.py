@@ -38,6 +38,7 @@ from surgery.rewrite_noise_as_inputs import rewrite_noise_as_inputs
 from surgery.rewrite_recurrent_outputs import rewrite_recurrent_outputs
 from surgery.rewrite_reverse_sequence import rewrite_reverse_sequence
 from surgery.rewrite_safe_softmax import rewrite_safe_softmax
+from surgery.rewrite_self_products import rewrite_self_products
 from surgery.rewrite_shared_gates import rewrite_shared_gates
 from surgery.rewrite_strided_average_pool import rewrite_strided_average_pool
 from surgery.rewrite_strided_conv import rewrite_strided_conv
@@ -73,6 +74,7 @@ def preflight() -> tuple[Pass, ...]:
         decompose_missing_kernels(),
         decompose_int32_casts(),
         normalise_mean_axes(),
+        rewrite_self_products(),
         rewrite_shared_gates(),
         normalise_clip_bounds(),
         normalise_unused_inputs(),
