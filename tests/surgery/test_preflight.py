@@ -120,17 +120,17 @@ TWICE: dict[str, onnx.ModelProto | ir.Model] = {
         [node("CastLike", "x like", "y")], [X, tensor("like", [1])], [Y]
     ),
     "Min of a constant": model([node("Min", "x row", "y")], [X], [Y], [ROW]),
-    "member's shape": model(
+    "length of a sequence": model(
         [
             node("SplitToSequence", "x", "s", axis=0),
             node("SequenceAt", "s first", "a"),
-            node("Shape", "a", "sizes"),
-            node("Expand", "row sizes", "e"),
-            node("Add", "a e", "y"),
+            node("SequenceLength", "s", "n"),
+            node("Cast", "n", "f", to=TensorProto.FLOAT),
+            node("Add", "a f", "y"),
         ],
         [X],
         [Y],
-        [ROW, constant("first", 0, np.int64)],
+        [constant("first", 0, np.int64)],
     ),
     "Split with an empty part that no length says": model(
         [node("Split", "x", "a b c", axis=1, num_outputs=3), node("Concat", "c b a", "y", axis=1)], [X], [Y], opset=18
