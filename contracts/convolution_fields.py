@@ -115,35 +115,36 @@ class TransposedFields:
         kernel: the largest kernel (offset 0x1038 or 0x1024, shift 24 and 16, limit 0x1f).
         reach: the largest kernel - 1 - first pad (offset 0x1068, shift 4 and 0, limit 0xf), or None.
         spreads: whether other strides than `SPARED_STRIDES` are spread, and fit whatever their size.
-        spreads_dilated: whether that is so with dilations too.
+        spreads_any: whether that is so with dilations, and with weights that are computed, too.
     """
 
     kernel: int
     reach: int | None
     spreads: bool
-    spreads_dilated: bool
+    spreads_any: bool
 
 
-_LITE = TransposedFields(31, 15, spreads=True, spreads_dilated=True)
+_LITE = TransposedFields(31, 15, spreads=True, spreads_any=True)
 
 TRANSPOSED_FIELDS = {
-    "rk3562": TransposedFields(31, None, spreads=False, spreads_dilated=False),
+    "rk3562": TransposedFields(31, None, spreads=False, spreads_any=False),
     "rk3566": _LITE,
     "rk3568": _LITE,
-    "rk3576": TransposedFields(32, None, spreads=False, spreads_dilated=False),  # its field holds the kernel less 1
-    "rk3588": TransposedFields(31, 15, spreads=True, spreads_dilated=False),
+    "rk3576": TransposedFields(32, None, spreads=False, spreads_any=False),  # its field holds the kernel less 1
+    "rk3588": TransposedFields(31, 15, spreads=True, spreads_any=False),
 }
 
 SHORTEST_OVERFLOW = 17
 """Taps of the shortest kernel that overflows a field of any target."""
 
 
-def transposed_overflow(axes: Sequence[Axis], fields: TransposedFields) -> tuple[int, ...]:
-    """Which of `axes` of a ConvTranspose overflow `fields`, by their place. The reach has no dilation in it."""
-    dilated = any(axis.dilation > 1 for axis in axes)
-    if not all(axis.stride in SPARED_STRIDES for axis in axes) and (
-        fields.spreads_dilated if dilated else fields.spreads
-    ):
+def transposed_overflow(axes: Sequence[Axis], fields: TransposedFields, computed: bool = False) -> tuple[int, ...]:
+    """Which of `axes` of a ConvTranspose overflow `fields`, by their place. The reach has no dilation in it.
+
+    `computed` where its weights are no constant.
+    """
+    special = computed or any(axis.dilation > 1 for axis in axes)
+    if not all(axis.stride in SPARED_STRIDES for axis in axes) and (fields.spreads_any if special else fields.spreads):
         return ()
     return tuple(place for place, axis in enumerate(axes) if not _fits(axis, fields))
 

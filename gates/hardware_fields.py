@@ -104,7 +104,9 @@ def _strides(axes: tuple[Axis, ...]) -> Iterator[_Overflow]:
 
 def _conv_transpose(node: ir.Node, axes: tuple[Axis, ...], target: str) -> Iterator[_Overflow]:
     fields = TRANSPOSED_FIELDS[target]
-    for place in transposed_overflow(axes, fields):
+    weights = node.inputs[1] if len(node.inputs) > 1 else None
+    computed = weights is not None and not weights.is_initializer()
+    for place in transposed_overflow(axes, fields, computed):
         axis = axes[place]
         if axis.stride > TRANSPOSED_STRIDE_LIMIT:
             text = f"has stride {axis.stride}, and at most {TRANSPOSED_STRIDE_LIMIT} fit"

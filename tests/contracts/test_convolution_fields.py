@@ -172,6 +172,25 @@ def test_transposed_overflow_follows_the_target_when_its_fields_are_larger(
 
 
 @pytest.mark.parametrize(
+    ("target", "axis", "holds"),
+    [
+        ("rk3588", Axis(20, 14, 7), True),
+        ("rk3588", Axis(20, 8, 8), True),
+        ("rk3588", Axis(20, 3, 9), False),
+        ("rk3588", Axis(20, 20, 10, 1, 5), False),
+        ("rk3588", Axis(20, 18, 3), False),
+        ("rk3588", Axis(20, 32, 16, 1, 8), False),
+        ("rk3566", Axis(20, 9, 9), True),
+        ("rk3566", Axis(20, 18, 3), True),
+        ("rk3576", Axis(20, 18, 3), True),
+        ("rk3562", Axis(20, 9, 9), False),
+    ],
+)
+def test_transposed_overflow_follows_the_target_when_weights_are_computed(target: str, axis: Axis, holds: bool) -> None:
+    assert transposed_overflow([axis], TRANSPOSED_FIELDS[target], computed=True) == (() if holds else (0,))
+
+
+@pytest.mark.parametrize(
     ("axis", "wanted"),
     [
         (Axis(400, 31, dilation=2), ()),

@@ -101,6 +101,36 @@ def test_hardware_fields_names_the_node_when_a_size_overflows(made: ir.Model, ta
         assert text in verdict.detail
 
 
+def computed(op: str, kernel: list[int], **attributes: Any) -> ir.Model:
+    """x [1, 4, 100] through the node `n0`, whose weights are made of an input."""
+    nodes = [
+        helper.make_node("Tanh", ["v"], ["w"]),
+        helper.make_node(op, ["x", "w"], ["y"], "n0", **attributes),
+    ]
+    inputs = [tensor("x", [1, 4, 100]), tensor("v", [4, 4, *kernel])]
+    return with_shapes(model(nodes, inputs, [tensor("y", [1, 4, "t"])], opset=19))
+
+
+@pytest.mark.parametrize(
+    ("made", "target", "says"),
+    [
+        (computed("Conv", [3], strides=[9]), "rk3588", "has stride 9"),
+        (computed("Conv", [32], dilations=[2]), "rk3588", "kernel of 32 with dilation 2"),
+        (computed("ConvTranspose", [20], strides=[10], pads=[5, 5]), "rk3588", "has stride 10, and at most 8"),
+        (computed("ConvTranspose", [18], strides=[3]), "rk3588", "first pad of 0"),
+        (computed("ConvTranspose", [18], strides=[9]), "rk3566", None),
+        (computed("ConvTranspose", [14], strides=[7]), "rk3588", None),
+        (computed("Conv", [3], strides=[16]), "rk3588", None),
+    ],
+)
+def test_hardware_fields_names_the_node_when_its_weights_are_computed(
+    made: ir.Model, target: str, says: str | None
+) -> None:
+    verdict = hardware_fields(made, target)
+    assert verdict.status is (Status.PASSED if says is None else Status.FAILED)
+    assert (says or "every stride") in verdict.detail
+
+
 @pytest.mark.parametrize(("made", "target", "says", "key"), OVERFLOWS)
 def test_hardware_fields_passes_when_the_key_is_accepted(made: ir.Model, target: str, says: str, key: str) -> None:
     assert says
