@@ -11,8 +11,6 @@ import onnx_ir as ir
 import pytest
 from onnx import TensorProto, helper
 
-from engine.build import build_engine
-from engine.request import BuildRequest
 from surgery.declaration import Pass
 from surgery.decompose_int32_casts import decompose_int32_casts
 from surgery.decompose_missing_kernels import decompose_missing_kernels
@@ -25,6 +23,7 @@ from surgery.normalise_header import normalise_header
 from surgery.normalise_integer_inputs import normalise_integer_inputs
 from surgery.normalise_opset import normalise_opset
 from surgery.rewrite_shared_gates import rewrite_shared_gates
+from tests.engine.toolkit_runs import built
 from tests.gates.small_graphs import constant, proto, tensor
 from tests.onnx_runs import Array, run, snr_db
 
@@ -157,19 +156,7 @@ def test_simulator_equals_onnxruntime_when_passes_rewrote_what_the_toolkit_does_
         for change in done.interface.inputs:
             given[change.name] = given[change.name].astype(change.dtype)
         rewritten = done.model
-    path = tmp_path / "graph.onnx"
-    ir.save(rewritten, path)
-    request = BuildRequest(
-        onnx=path,
-        target="rk3588",
-        toolkit="2.3.2",
-        converter_python=converter_python,
-        result_folder=tmp_path / "result",
-        log=tmp_path / "build.log",
-        timeout_s=120.0,
-        feeds=(given,),
-    )
-    simulated = build_engine(request).simulated[0]
+    simulated = built(rewritten, given, tmp_path, converter_python).simulated[0]
     for name, array in run(original, feed).items():
         assert snr_db(array, simulated[name]) >= THRESHOLD_DB
 

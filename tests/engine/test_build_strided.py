@@ -10,8 +10,6 @@ import onnx_ir as ir
 import pytest
 from onnx import helper
 
-from engine.build import build_engine
-from engine.request import BuildRequest
 from gates.graphs import with_shapes
 from gates.hardware_fields import hardware_fields
 from surgery.rewrite_long_pool import rewrite_long_pool
@@ -19,6 +17,7 @@ from surgery.rewrite_long_transposed_conv import rewrite_long_transposed_conv
 from surgery.rewrite_strided_average_pool import rewrite_strided_average_pool
 from surgery.rewrite_strided_conv import rewrite_strided_conv
 from surgery.rewrite_wide_dilation import rewrite_wide_dilation
+from tests.engine.toolkit_runs import built
 from tests.gates.small_graphs import constant, proto, tensor
 from tests.onnx_runs import run, snr_db
 
@@ -75,21 +74,9 @@ def test_build_logs_no_overflow_when_the_passes_have_run(converter_python: Path,
         assert (done.hits > 0, done.refused) == (True, ())
         model = done.model
     assert hardware_fields(with_shapes(model), target).measured == 0
-    graph = tmp_path / "rewritten.onnx"
-    onnx.save(ir.to_proto(model), graph)
     feed = {name: RNG.standard_normal(shape).astype(np.float32) for name, shape in INPUTS.items()}
-    request = BuildRequest(
-        onnx=graph,
-        target=target,
-        toolkit="2.3.2",
-        converter_python=converter_python,
-        result_folder=tmp_path / "result",
-        log=tmp_path / "build.log",
-        timeout_s=120.0,
-        feeds=(feed,),
-    )
-    built = build_engine(request)
-    assert "REGTASK" not in request.log.read_text(errors="replace")
-    (simulated,) = built.simulated
+    build = built(model, feed, tmp_path, converter_python, target)
+    assert "REGTASK" not in build.lines.read_text(encoding="utf-8")
+    (simulated,) = build.simulated
     for name, wanted in run(original, feed).items():
         assert snr_db(wanted, np.asarray(simulated[name])) >= THRESHOLD_DB

@@ -8,8 +8,7 @@ import numpy as np
 import onnx_ir as ir
 from onnx import TensorProto, helper
 
-from engine.build import build_engine
-from engine.request import BuildRequest
+from tests.engine.toolkit_runs import built
 from tests.gates.small_graphs import constant, proto, tensor
 from tests.onnx_runs import run, snr_db
 
@@ -31,19 +30,7 @@ def test_simulator_reads_each_table_when_two_are_indexed_by_one_input(converter_
     ]
     graph = proto(nodes, [tensor("ids", [1, 6], TensorProto.INT64)], [tensor("y", [1, 6, 24])], tables)
     model = ir.from_proto(graph)
-    path = tmp_path / "graph.onnx"
-    ir.save(model, path)
     feed = {"ids": rng.integers(0, 20, (1, 6))}
-    request = BuildRequest(
-        onnx=path,
-        target="rk3588",
-        toolkit="2.3.2",
-        converter_python=converter_python,
-        result_folder=tmp_path / "result",
-        log=tmp_path / "build.log",
-        timeout_s=120.0,
-        feeds=(feed,),
-    )
-    done = build_engine(request)
+    done = built(model, feed, tmp_path, converter_python)
     assert snr_db(run(model, feed)["y"], done.simulated[0]["y"]) >= THRESHOLD_DB
     assert done.disabled_rules == ()  # those are what this graph asked for

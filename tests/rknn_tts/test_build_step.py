@@ -14,26 +14,18 @@ from logs.regtask import parse_accepted
 from rknn_tts import build_step as module
 from rknn_tts.build_step import Build, built, judge, restore_log
 from rknn_tts.request import Request
-from rknn_tts.steps import Steps, open_steps
-from tests.rknn_tts.sources import build_of, doubling
+from tests.rknn_tts.sources import build_of, build_with
 from tests.rknn_tts.stand_in_converter import DOUBLE, GOOD_LOG, write_converter
-from tests.rknn_tts.workshop import Heard
+from tests.rknn_tts.workshop import Heard, fresh_steps
 
 
 @pytest.fixture
 def build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Build:
-    monkeypatch.setenv("RKNN_TTS_CACHE", str(tmp_path / "cache"))
-    (tmp_path / "work").mkdir()
-    monkeypatch.chdir(tmp_path / "work")
-    return build_of(doubling(tmp_path), write_converter(tmp_path / "converter", DOUBLE))
-
-
-def fresh() -> Steps:
-    return open_steps(False, lambda text: pytest.fail(text))
+    return build_with(DOUBLE, tmp_path, monkeypatch)
 
 
 def test_built_leaves_the_result_and_the_raw_log_and_is_found_again(build: Build) -> None:
-    first, again, said = fresh(), fresh(), Heard()
+    first, again, said = fresh_steps(), fresh_steps(), Heard()
     folder = built(build, first, said, lambda: None)
     assert {path.name for path in folder.iterdir()} == {"engine.rknn", "lines.log", "simulated.npz", "build.json"}
     assert build.places.log.read_text(encoding="utf-8") == GOOD_LOG
@@ -46,7 +38,7 @@ def test_built_asks_at_every_stage_and_keeps_nothing_when_it_shall_not_go_on(bui
     def stop() -> None:
         raise UserInput("no further")
 
-    steps = fresh()
+    steps = fresh_steps()
     with pytest.raises(UserInput, match="no further"):
         built(build, steps, Heard(), stop)
     built(build, steps, Heard(), lambda: None)
@@ -99,20 +91,20 @@ def test_memory_limit_is_decimal_and_by_default_most_of_what_there_is(
 
     monkeypatch.setattr("engine.build.build_engine", take)
     asked = dataclasses.replace(build, request=dataclasses.replace(build.request, memory_gb=asked_gb))
-    built(asked, fresh(), Heard(), lambda: None)
+    built(asked, fresh_steps(), Heard(), lambda: None)
     assert wanted[0].memory_limit_bytes == limit_bytes
 
 
 def test_judge_is_done_again_when_a_threshold_changes_and_the_build_is_not(build: Build) -> None:
     write_converter(build.python, DOUBLE.replace("2.0", "2.0002"))  # 80 dB
-    folder = built(build, fresh(), Heard(), lambda: None)
+    folder = built(build, fresh_steps(), Heard(), lambda: None)
     for thresholds, status in (({}, "passed"), ({"simulator": 30.0}, "passed"), ({"simulator": 100.0}, "failed")):
         contract = dataclasses.replace(build.source.contract, thresholds=thresholds)
-        steps = fresh()
+        steps = fresh_steps()
         judged = judge(_with_source(build, contract=contract), folder, steps, Heard())
         assert {v.gate: v.status.value for v in judged.verdicts}["simulator"] == status
         assert steps.reused == []
-    steps = fresh()
+    steps = fresh_steps()
     judge(build, folder, steps, Heard())
     assert steps.reused == ["judge"]
 

@@ -10,10 +10,9 @@ from contracts.errors import UserInput
 from engine.build import first_log
 from engine.result import read_disabled_rules
 from rknn_tts.build_step import Build, built
-from rknn_tts.steps import Steps, open_steps
-from tests.rknn_tts.sources import build_of, doubling
-from tests.rknn_tts.stand_in_converter import DOUBLE, write_converter
-from tests.rknn_tts.workshop import Heard
+from tests.rknn_tts.sources import build_with
+from tests.rknn_tts.stand_in_converter import DOUBLE
+from tests.rknn_tts.workshop import Heard, fresh_steps
 
 ONCE = f"""
 if not json.loads((folder / "request.json").read_text())["disable_rules"]:
@@ -27,19 +26,12 @@ if not json.loads((folder / "request.json").read_text())["disable_rules"]:
 
 @pytest.fixture
 def build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Build:
-    monkeypatch.setenv("RKNN_TTS_CACHE", str(tmp_path / "cache"))
-    (tmp_path / "work").mkdir()
-    monkeypatch.chdir(tmp_path / "work")
-    return build_of(doubling(tmp_path), write_converter(tmp_path / "converter", ONCE))
-
-
-def fresh() -> Steps:
-    return open_steps(False, lambda text: pytest.fail(text))
+    return build_with(ONCE, tmp_path, monkeypatch)
 
 
 def test_built_says_that_it_builds_again_and_the_same_rule_is_known_when_it_is_found_again(build: Build) -> None:
-    said, again = Heard(), fresh()
-    folder = built(build, fresh(), said, lambda: None)
+    said, again = Heard(), fresh_steps()
+    folder = built(build, fresh_steps(), said, lambda: None)
     told = "building for rk3588 again, without the toolkit's fuse rule rule_a, which crashed"
     assert told in said.steps
     assert first_log(build.places.log).is_file()
@@ -58,6 +50,6 @@ def test_built_begins_no_second_attempt_when_it_shall_not_go_on(build: Build) ->
 
     said = Heard()
     with pytest.raises(UserInput, match="no further"):
-        built(build, fresh(), said, stop_the_second)
+        built(build, fresh_steps(), said, stop_the_second)
     assert asked
     assert not [text for text in said.steps if "again" in text]

@@ -20,21 +20,16 @@ from rknn_tts.carried import feeds_from_npz
 from rknn_tts.foreign_onnx import ORIGINAL_GATE, open_foreign
 from rknn_tts.graph_at_hand import OnnxSource
 from rknn_tts.request import Request
-from rknn_tts.steps import Steps, open_steps
+from rknn_tts.steps import Steps
 from surgery.declaration import Declaration, Exact, Pass, Refused, Rewritten
 from tests.gates.small_graphs import constant, proto, row, scale_proto, tensor
-from tests.rknn_tts.workshop import Heard
+from tests.rknn_tts.workshop import Heard, fresh_steps
 
 
 @pytest.fixture
 def steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Steps:
     monkeypatch.setenv("RKNN_TTS_CACHE", str(tmp_path / "cache"))
-    return fresh()
-
-
-def fresh() -> Steps:
-    """The steps of another command."""
-    return open_steps(False, lambda text: pytest.fail(text))
+    return fresh_steps()
 
 
 def opened(path: Path, steps: Steps, **options: Any) -> OnnxSource:
@@ -83,7 +78,7 @@ def test_foreign_onnx_takes_the_sizes_that_are_given(tmp_path: Path, steps: Step
     path = written(tmp_path, negated(["N", "T"]))
     contract = opened(path, steps, shape=["x:2,3"]).contract
     assert (contract.inputs, contract.outputs) == ((TensorSpec("x", (2, 3)),), (TensorSpec("y", (2, 3)),))
-    assert opened(path, fresh(), shape=["x:4,5"]).contract.inputs == (TensorSpec("x", (4, 5)),)
+    assert opened(path, fresh_steps(), shape=["x:4,5"]).contract.inputs == (TensorSpec("x", (4, 5)),)
 
 
 def test_foreign_onnx_is_refused_by_input_when_a_size_is_missing(tmp_path: Path, steps: Steps) -> None:
@@ -101,7 +96,7 @@ def test_foreign_onnx_is_judged_on_the_inputs_given(tmp_path: Path, steps: Steps
     np.testing.assert_array_equal(feed["x"], row(5, 6, 7))
     assert source.notes == ()
     np.savez(tmp_path / "real.npz", x=row(8, 9, 7))
-    (feed,) = feeds_from_npz(opened(path, fresh(), inputs=str(tmp_path / "real.npz")).feeds)
+    (feed,) = feeds_from_npz(opened(path, fresh_steps(), inputs=str(tmp_path / "real.npz")).feeds)
     np.testing.assert_array_equal(feed["x"], row(8, 9, 7))
 
 
@@ -241,14 +236,14 @@ def test_pass_that_is_left_out_is_on_record(tmp_path: Path, steps: Steps) -> Non
     assert source.contract.skipped == ("normalise_header",)
     assert onnx.load(source.graph).producer_name == ""
     assert "normalise_header" not in [record.name for record in source.prove().passes]
-    assert onnx.load(opened(path, fresh()).graph).producer_name == "rknn-tts"
+    assert onnx.load(opened(path, fresh_steps()).graph).producer_name == "rknn-tts"
 
 
 def test_second_command_finds_what_the_first_made(tmp_path: Path, steps: Steps) -> None:
     path = written(tmp_path, scale_proto(2.0))
     first = opened(path, steps)
     proof, feeds = first.prove(), first.feeds
-    again = fresh()
+    again = fresh_steps()
     second = opened(path, again)
     assert (second.prove(), second.feeds, second.contract) == (proof, feeds, first.contract)
     assert set(again.reused) == {"preflight", "prove", "feeds"}
@@ -266,7 +261,7 @@ def test_graph_is_kept_with_its_external_data_inside(tmp_path: Path, steps: Step
 def test_file_is_another_one_when_only_its_external_data_changes(tmp_path: Path, steps: Steps) -> None:
     first = opened(external(tmp_path, 2.0), steps)
     before = (tmp_path / "net.onnx").read_bytes()
-    second = opened(external(tmp_path, 3.0), fresh())
+    second = opened(external(tmp_path, 3.0), fresh_steps())
     assert (tmp_path / "net.onnx").read_bytes() == before
     assert sha256_of(first.graph) != sha256_of(second.graph)
     assert numpy_helper.to_array(onnx.load(second.graph).graph.initializer[0]).tolist() == [3.0]

@@ -11,7 +11,8 @@ import pytest
 
 from contracts.verdicts import Verdict, failure, passed, unproven
 from rknn_tts import steps as module
-from rknn_tts.steps import Steps, open_steps
+from rknn_tts.steps import open_steps
+from tests.rknn_tts.workshop import fresh_steps
 
 PARTS = {"checkpoint": "ab", "options": "{}"}
 
@@ -40,13 +41,8 @@ def work(made: list[int]) -> Callable[[Path], None]:
     return do
 
 
-def fresh(force: bool = False) -> Steps:
-    """As another command would open them."""
-    return open_steps(force, lambda text: pytest.fail(text))
-
-
 def test_step_is_found_again_when_nothing_has_changed(made: list[int], work: Callable[[Path], None]) -> None:
-    first, second = fresh(), fresh()
+    first, second = fresh_steps(), fresh_steps()
     assert (first.folder("export", PARTS, work) / "result").read_text() == "1"
     assert (second.folder("export", dict(reversed(PARTS.items())), work) / "result").read_text() == "1"
     assert (first.reused, second.reused, made) == ([], ["export"], [0])
@@ -65,8 +61,8 @@ def test_step_is_found_again_when_nothing_has_changed(made: list[int], work: Cal
 def test_step_is_done_again_when_its_name_or_a_part_changes(
     made: list[int], work: Callable[[Path], None], name: str, parts: dict[str, str]
 ) -> None:
-    fresh().folder("export", PARTS, work)
-    other = fresh()
+    fresh_steps().folder("export", PARTS, work)
+    other = fresh_steps()
     other.folder(name, parts, work)
     assert (other.reused, made) == ([], [0, 1])
 
@@ -74,19 +70,19 @@ def test_step_is_done_again_when_its_name_or_a_part_changes(
 def test_step_is_done_again_when_code_changes(
     monkeypatch: pytest.MonkeyPatch, made: list[int], work: Callable[[Path], None]
 ) -> None:
-    fresh().folder("export", PARTS, work)
+    fresh_steps().folder("export", PARTS, work)
     monkeypatch.setattr(module, "code_digest", lambda: "edited")
-    fresh().folder("export", PARTS, work)
+    fresh_steps().folder("export", PARTS, work)
     assert made == [0, 1]
 
 
 def test_step_is_done_again_when_forced_and_its_new_result_is_kept(
     made: list[int], work: Callable[[Path], None]
 ) -> None:
-    fresh().folder("export", PARTS, work)
-    forced = fresh(force=True)
+    fresh_steps().folder("export", PARTS, work)
+    forced = fresh_steps(force=True)
     assert (forced.folder("export", PARTS, work) / "result").read_text() == "2"
-    assert (fresh().folder("export", PARTS, work) / "result").read_text() == "2"
+    assert (fresh_steps().folder("export", PARTS, work) / "result").read_text() == "2"
     assert (forced.reused, made) == ([], [0, 1])
 
 
@@ -99,13 +95,13 @@ def test_step_that_fails_leaves_nothing(
         raise error
 
     with pytest.raises(error):
-        fresh().folder("export", PARTS, fail)
+        fresh_steps().folder("export", PARTS, fail)
     assert list(own_cache.iterdir()) == []
-    assert (fresh().folder("export", PARTS, work) / "result").read_text() == "1"
+    assert (fresh_steps().folder("export", PARTS, work) / "result").read_text() == "1"
 
 
 def test_step_leaves_nothing_beside_the_cache(own_cache: Path, work: Callable[[Path], None]) -> None:
-    fresh().folder("export", PARTS, work)
+    fresh_steps().folder("export", PARTS, work)
     assert list(own_cache.iterdir()) == []
 
 
@@ -143,12 +139,12 @@ class Figures:
 
 def test_value_of_a_step_comes_back_as_it_was() -> None:
     figures = Figures(float("inf"), ("a", "b"))
-    assert fresh().value("judge", Figures, PARTS, lambda: figures) == figures
-    assert fresh().value("judge", Figures, PARTS, lambda: pytest.fail("done again")) == figures
+    assert fresh_steps().value("judge", Figures, PARTS, lambda: figures) == figures
+    assert fresh_steps().value("judge", Figures, PARTS, lambda: pytest.fail("done again")) == figures
 
 
 def test_value_is_the_same_when_it_is_made_and_when_it_is_found() -> None:
-    made, found = (fresh().value("graph", Verdict, PARTS, lambda: passed("g", "", 8, "nodes")) for _ in range(2))
+    made, found = (fresh_steps().value("graph", Verdict, PARTS, lambda: passed("g", "", 8, "nodes")) for _ in range(2))
     assert (str(made.measured), str(found.measured)) == ("8.0", "8.0")
 
 
@@ -175,7 +171,7 @@ def test_value_is_kept_unless_it_holds_a_failed_verdict(kind: type[Any], value: 
         return value
 
     for _ in range(2):
-        assert fresh().value("judge", kind, PARTS, work) == value
+        assert fresh_steps().value("judge", kind, PARTS, work) == value
     assert len(made) == (1 if kept else 2)
 
 
@@ -184,7 +180,7 @@ def test_value_leaves_nothing_beside_the_cache_when_its_thread_dies_at_work(own_
         assert list(own_cache.iterdir()) == []
         return Figures(1.0, ())
 
-    fresh().value("prove", Figures, PARTS, work)
+    fresh_steps().value("prove", Figures, PARTS, work)
     assert list(own_cache.iterdir()) == []
 
 

@@ -13,6 +13,7 @@ import pytest
 from rknn_tts import pipeline
 from rknn_tts.outcome import Outcome
 from rknn_tts.request import Request
+from rknn_tts.steps import Steps, open_steps
 
 COMMANDS: dict[str, Callable[[Request, Any], Outcome]] = {
     "engine": pipeline.engine,
@@ -70,6 +71,11 @@ class Workshop:
     def files(self) -> set[str]:
         """Every file in the folder."""
         return {path.relative_to(self.folder).as_posix() for path in self.folder.rglob("*") if path.is_file()}
+
+
+def fresh_steps(force: bool = False) -> Steps:
+    """The steps as another command opens them; that the cache cannot be used fails the test."""
+    return open_steps(force, lambda text: pytest.fail(text))
 
 
 def new_workshop(factory: pytest.TempPathFactory) -> Workshop:
