@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import pytest
 
 from contracts.errors import EXIT_FAILED, EXIT_REFUSED
 from rknn_tts.cli import run as run_command
-from tests.cases import kinds
+from tests.cases import graphs, kinds
 from tests.cases.test_cases import EQUAL_DB, as_inputs_of, compiled, folder, handed, normal, written
 from tests.onnx_runs import Array, run, snr_db
 
@@ -57,6 +58,23 @@ def test_kind_becomes_an_engine_of_an_equal_graph(folder: Path, name: str) -> No
     twin = handed(name)
     given = {key: array.astype(np.float32) for key, array in as_inputs_of(twin, feed).items()}
     assert snr_db(run(original, feed)["y"].astype(np.float32), run(twin, given)["y"]) >= least_db
+
+
+@pytest.mark.parametrize(
+    ("build", "feed", "layer"),
+    [
+        (kinds.masked_attention, padded, "exSDPAttention"),
+        (graphs.layer_norm, lambda: normal(x=(1, 64, 192)), "exNorm"),
+    ],
+)
+def test_fusion_is_left_to_the_toolkit(
+    folder: Path, build: Callable[[], onnx.ModelProto], feed: Callable[[], dict[str, Array]], layer: str
+) -> None:
+    written("fused", build())
+    save("real.npz", feed())
+    compiled("fused", "--inputs", "real.npz")
+    layers = json.loads(Path("build-logs/fused-rk3588.layers.json").read_text(encoding="utf-8"))
+    assert [entry["target"] for entry in layers if entry["op"] == layer] == ["NPU"]
 
 
 def test_old_file_has_its_weights_and_an_unread_input_taken_from_its_inputs(folder: Path) -> None:
