@@ -1,10 +1,9 @@
-"""The chips an engine can be built for."""
+"""What a user calls the chips an engine can be built for."""
 
 from __future__ import annotations
 
 from contracts.errors import UserInput
-
-TARGETS = ("rk3562", "rk3566", "rk3568", "rk3576", "rk3588")
+from contracts.targets import TARGETS
 
 ALIASES = {"rk3588s": "rk3588"}
 """Other names of the same NPU: an engine for the one runs on the other."""

@@ -69,7 +69,8 @@ def resolve_subject(request: Request) -> str:
         UserInput: there is no such target, family or stage; the message lists those there are.
     """
     if request.target is not None:
-        from engine.targets import ALIASES, TARGETS, resolve_target
+        from contracts.targets import TARGETS
+        from engine.targets import ALIASES, resolve_target
 
         _with_hint(lambda: resolve_target(request.target or ""), request.target, (*TARGETS, *ALIASES))
     if request.model is not None:
