@@ -20,7 +20,7 @@ TOOLS := .venv/bin/python -m
 PACKAGES := $(foreach folder,contracts rknn_tts converters models surgery gates logs cost engine environments runtime \
     tests,$(if $(wildcard $(folder)),$(folder)))
 
-.PHONY: engine export compile inspect families passes doctor clean distclean setup setup-dev check test bench locks help
+.PHONY: engine export compile inspect diff families passes doctor clean distclean setup setup-dev check test bench locks help
 
 ## Commands
 
@@ -33,8 +33,11 @@ export: ## write the NPU-ready ONNX with its contract inside: FAMILY=piper
 compile: ## compile an exported or foreign ONNX: MODEL=file.onnx TARGET=rk3588
 	@./rknn-tts from-make compile
 
-inspect: ## what an engine, a manifest or an ONNX holds: MODEL=file
+inspect: ## what an engine, a manifest or an ONNX holds, and costs: MODEL=file
 	@./rknn-tts from-make inspect
+
+diff: ## what two engines cost per emitted frame, and what else differs: A=file B=file
+	@./rknn-tts from-make diff
 
 passes: ## the surgery passes, one line each
 	@./rknn-tts from-make passes
@@ -82,7 +85,7 @@ distclean: ## remove the environments too (engines/ stays)
 help: ## this list
 	@awk -F ':.*## ' '/^## /{print "\n" substr($$0, 4)} /^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' Makefile
 	@echo
-	@echo "Options: FAMILY TARGET STAGE CHECKPOINT WINDOW CONTEXT TOOLKIT OUT MODEL SHAPE INPUTS NO_PASS JUNIT"
+	@echo "Options: FAMILY TARGET STAGE CHECKPOINT WINDOW CONTEXT TOOLKIT OUT MODEL A B SHAPE INPUTS NO_PASS JUNIT"
 	@echo "ACCEPT_REGTASK; FORCE=1 DECODER_MASK=1 JSON=1. PYTHON=python3.12 picks the Python of the environments."
 	@echo "make ends with status 2 whenever a command fails; the command's own status (1: a gate or the build failed,"
 	@echo "2: refused before it started) is in make's last line. A job that needs it runs ./rknn-tts itself."

@@ -121,6 +121,14 @@ def _inspect(request: Request, say: Say) -> Report:
     return Report(request, extra={"inspection": inspect_file(Path(request.model), Path.cwd())})
 
 
+def _diff(request: Request, say: Say) -> Report:
+    from rknn_tts.comparison import compare_files
+
+    assert request.a is not None
+    assert request.b is not None
+    return Report(request, extra={"diff": compare_files(Path(request.a), Path(request.b), Path.cwd())})
+
+
 def _families(request: Request, say: Say) -> Report:
     from converters.registry import STAGES
 
@@ -173,6 +181,7 @@ _COMMANDS: dict[str, Callable[[Request, Say], Report]] = {
     "export": _export,
     "compile": _compile,
     "inspect": _inspect,
+    "diff": _diff,
     "families": _families,
     "passes": _passes,
     "doctor": _doctor,

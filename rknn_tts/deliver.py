@@ -62,6 +62,7 @@ def _result_blocks(report: Report) -> list[Block]:
 
     presenters: Mapping[str, Callable[[Report], list[Block]]] = {
         "inspect": _inspection_blocks,
+        "diff": _comparison_blocks,
         "families": present.family_blocks,
         "passes": present.pass_blocks,
         "doctor": present.finding_blocks,
@@ -76,3 +77,9 @@ def _inspection_blocks(report: Report) -> list[Block]:
     from rknn_tts.present_inspection import inspection_blocks
 
     return inspection_blocks(report.extra["inspection"])
+
+
+def _comparison_blocks(report: Report) -> list[Block]:
+    from rknn_tts.present_comparison import comparison_blocks
+
+    return comparison_blocks(report.extra["diff"])

@@ -1,4 +1,4 @@
-"""What a file holds: an engine, a manifest or an ONNX, told by its content, not by its name."""
+"""What a file holds: an engine, a manifest, a layer table or an ONNX, told by its content, not by its name."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING
 from contracts.contract import Contract, contract_from_metadata
 from contracts.errors import UserInput
 from contracts.files import sha256_of
-from contracts.manifest import ENGINE_SCHEMA, SET_SCHEMA, Manifest, SetManifest, read_manifest
+from contracts.manifest import ENGINE_SCHEMA, SET_SCHEMA, Layers, Manifest, SetManifest, read_manifest
 from contracts.serial import from_json
-from cost.table import CostRow, by_operator
+from cost.table import CostRow, LayerCost, by_operator, by_target, cpu_layers, cpu_layers_of_sums, dearest
 from logs.layer_table import Layer
 from rknn_tts.engine_file import MAGIC, EngineHeader, read_engine_header
+from rknn_tts.layer_file import layers_of, read_layers, sums_of
 
 if TYPE_CHECKING:
     import onnx_ir as ir
@@ -61,14 +62,18 @@ class Inspection:
 
     Attributes:
         file: the file.
-        kind: "engine", "manifest", "set" or "onnx".
+        kind: "engine", "manifest", "set", "layers" or "onnx".
         bytes: its size.
         sha256: its digest, as hex digits.
         notes: what is missing, stale or does not agree, as sentences.
         engine: what the engine says of itself.
         manifest: the manifest, or the one beside the engine; None where that is missing or stale (the notes say so).
         members: the members of a set.
+        layers: the sums over the layers; None where nothing says.
         cost: the modelled cost by operator; empty where the layers are not at hand.
+        targets: the same by target.
+        dearest: the layers that cost most, likewise.
+        cpu: every layer on the CPU, the most expensive first; from the manifest where the layers are not at hand.
         onnx: what the graph is made of.
     """
 
@@ -80,7 +85,11 @@ class Inspection:
     engine: EngineHeader | None = None
     manifest: Manifest | None = None
     members: tuple[str, ...] = ()
+    layers: Layers | None = None
     cost: tuple[CostRow, ...] = ()
+    targets: tuple[CostRow, ...] = ()
+    dearest: tuple[LayerCost, ...] = ()
+    cpu: tuple[LayerCost, ...] = ()
     onnx: OnnxFacts | None = None
 
 
@@ -92,13 +101,14 @@ def inspect_file(path: Path, workdir: Path) -> Inspection:
         workdir: where a manifest's `build-logs/` are looked for first.
 
     Raises:
-        UserInput: it cannot be read, or is none of the three.
+        UserInput: it cannot be read, or is none of them.
         Refusal: an ONNX whose external data is missing or outside its folder.
     """
     if not path.exists():
         raise UserInput(f"{path}: there is no such file.")
     if not path.is_file():
-        raise UserInput(f"{path}: is not a file; name an engine (.rknn), a manifest (.json) or an ONNX (.onnx).")
+        kinds = "an engine (.rknn), a manifest or a layer table (.json), or an ONNX (.onnx)"
+        raise UserInput(f"{path}: is not a file; name {kinds}.")
     try:
         with path.open("rb") as file:
             head = file.read(4096)
@@ -106,6 +116,8 @@ def inspect_file(path: Path, workdir: Path) -> Inspection:
             return _inspect_engine(path, workdir)
         if head.lstrip()[:1] == b"{":
             return _inspect_json(path, workdir)
+        if head.lstrip()[:1] == b"[":
+            return _inspect_layers(path)
     except OSError as error:
         raise UserInput(f"{path}: cannot be read ({error.strerror or error}).") from error
     if not head:
@@ -126,8 +138,10 @@ def _inspect_engine(path: Path, workdir: Path) -> Inspection:
         )
     if manifest and header.contract and header.contract.get("target") != manifest.target:
         notes.append(f"The engine says it is for {header.contract.get('target')}, its manifest {manifest.target}.")
-    cost = _cost_of(manifest, beside, workdir, notes)
-    return replace(_found(path, "engine", digest, notes), engine=header, manifest=manifest, cost=cost)
+    layers, amiss = layers_of(manifest, beside, workdir)
+    notes += [amiss] if amiss else []
+    found = replace(_found(path, "engine", digest, notes), engine=header, manifest=manifest)
+    return _with_cost(found, manifest.layers if manifest else None, layers)
 
 
 def _manifest_of(beside: Path, digest: str, notes: list[str]) -> Manifest | None:
@@ -171,8 +185,33 @@ def _inspect_json(path: Path, workdir: Path) -> Inspection:
         notes.append(
             f"STALE: the engine {engine.name} beside it is another one than this manifest is of. Build it again."
         )
-    cost = _cost_of(manifest, path, workdir, notes)
-    return replace(_found(path, "manifest", digest, notes), manifest=manifest, cost=cost)
+    layers, amiss = layers_of(manifest, path, workdir)
+    notes += [amiss] if amiss else []
+    return _with_cost(replace(_found(path, "manifest", digest, notes), manifest=manifest), manifest.layers, layers)
+
+
+def _inspect_layers(path: Path) -> Inspection:
+    try:
+        layers = read_layers(path)
+    except ValueError as error:
+        raise UserInput(f"{path}: is a list, but no layer table of a build, or is cut off ({error}).") from error
+    if not layers:
+        raise UserInput(f"{path}: is a layer table without a layer.")
+    notes = ["It is a layer table alone: what it was made of, its memory and its window stand in the manifest."]
+    return _with_cost(_found(path, "layers", sha256_of(path), notes), sums_of(layers), layers)
+
+
+def _with_cost(found: Inspection, sums: Layers | None, layers: tuple[Layer, ...]) -> Inspection:
+    """`found` with what the layers cost; their sums, and those on the CPU, are known without `layers` too."""
+    cpu = cpu_layers(layers) if layers else cpu_layers_of_sums(sums.cpu if sums else ())
+    return replace(
+        found,
+        layers=sums,
+        cost=by_operator(layers),
+        targets=by_target(layers),
+        dearest=dearest(layers),
+        cpu=cpu,
+    )
 
 
 def _inspect_onnx(path: Path) -> Inspection:
@@ -182,7 +221,7 @@ def _inspect_onnx(path: Path) -> Inspection:
         model = read_onnx(path)
     except UserInput as error:
         raise UserInput(
-            f"{path}: is neither an engine, nor a manifest, nor an ONNX that can be read: {error}"
+            f"{path}: is neither an engine, nor a manifest, nor a layer table, nor an ONNX that can be read: {error}"
         ) from error
     notes: list[str] = []
     contract: Contract | None = None
@@ -218,32 +257,6 @@ def _onnx_tensor(value: ir.Value) -> OnnxTensor:
         shape = tuple(dim if isinstance(dim, int) else str(dim.value or "?") for dim in value.shape)
     dtype = value.dtype.name.lower() if value.dtype is not None else "?"
     return OnnxTensor(value.name or "", shape, {"float": "float32", "double": "float64"}.get(dtype, dtype))
-
-
-def _cost_of(manifest: Manifest | None, beside: Path, workdir: Path, notes: list[str]) -> tuple[CostRow, ...]:
-    """The cost by operator, from the layers that `manifest` names; what is amiss with them is added to `notes`.
-
-    The name is relative to the folder that the build ran in: the present one, or one above the manifest.
-    """
-    if manifest is None or manifest.layers is None or manifest.layers.file is None:
-        return ()
-    name = PurePosixPath(manifest.layers.file)
-    if name.is_absolute() or ".." in name.parts:
-        notes.append(f"The layers are not read: {name} lies outside the folders of a build.")
-        return ()
-    found = next((f / name for f in (workdir, *beside.resolve().parents) if (f / name).is_file()), None)
-    if found is None:
-        notes.append(f"The layer table {name} is not at hand: only its sums are known.")
-        return ()
-    try:
-        layers = [from_json(Layer, item, f"layer {i}") for i, item in enumerate(json.loads(found.read_text("utf-8")))]
-    except (OSError, ValueError, TypeError, RecursionError) as error:
-        notes.append(f"The layer table {found} cannot be read ({error}).")
-        return ()
-    if (len(layers), sum(layer.cycles for layer in layers)) != (manifest.layers.count, manifest.layers.cycles):
-        notes.append(f"The layer table {found} is of another build: only the manifest's sums are shown.")
-        return ()
-    return by_operator(layers)
 
 
 def _found(path: Path, kind: str, digest: str, notes: list[str]) -> Inspection:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from contracts.contract import Source, Window
-from contracts.manifest import CpuLayer, LogSummary, Manifest, RegtaskCount
+from contracts.manifest import CpuLayer, Layers, LogSummary, Manifest, RegtaskCount
 from contracts.verdicts import Measurement, Status, Verdict
 from rknn_tts.blocks import Block, Facts, Notice, Row, Table, Tone
 from rknn_tts.numbers import figures, number, size
@@ -24,6 +24,8 @@ _FILE_LABELS = (
     (".json", "manifest"),
 )
 """What a file is, by how its name ends (design, Names); the first that fits."""
+
+_CYCLES_PER_MEGACYCLE = 1e6
 
 _NAMES_SHOWN = 4
 """CPU layers named in a line of the summary; all of them are in the manifest."""
@@ -134,8 +136,13 @@ def unproven_notices(verdicts: Iterable[Verdict]) -> list[Block]:
     ]
 
 
-def manifest_pairs(manifest: Manifest) -> list[tuple[str, str]]:
-    """The summary of an engine: what it is for, what it is made of, what it costs."""
+def manifest_pairs(manifest: Manifest, *, name_cpu_layers: bool = True) -> list[tuple[str, str]]:
+    """The summary of an engine: what it is for, what it is made of, what it costs.
+
+    Args:
+        manifest: what is known of it.
+        name_cpu_layers: whether to name layers on the CPU, operator by operator; not where a table shows them all.
+    """
     pairs = [
         ("target", f"{manifest.target}, {manifest.toolkit.name} {manifest.toolkit.version}"),
         ("size", size(manifest.engine.bytes / 1000)),
@@ -144,13 +151,21 @@ def manifest_pairs(manifest: Manifest) -> list[tuple[str, str]]:
     if manifest.window:
         pairs.append(("window", window_text(manifest.window)))
     if manifest.layers:
-        pairs.append(("time", f"{_time(manifest.layers.modelled_ms, manifest.window)} ({MODELLED})"))
-        pairs.append(("layers", f"{manifest.layers.count}, {len(manifest.layers.cpu)} of them on the CPU"))
-        pairs += [("on the CPU", text) for text in cpu_texts(manifest.layers.cpu)]
+        pairs += layers_pairs(manifest.layers, manifest.window)
+        pairs += [("on the CPU", text) for text in cpu_texts(manifest.layers.cpu)] if name_cpu_layers else []
     if manifest.memory:
         internal, weights = size(manifest.memory.internal_kb), size(manifest.memory.weight_kb)
         pairs.append(("memory", f"{internal} internal, {weights} weights"))
     return pairs + log_pairs(manifest.log)
+
+
+def layers_pairs(layers: Layers, window: Window | None) -> list[tuple[str, str]]:
+    """What the layers come to: the modelled time, how many they are, cycles and traffic."""
+    sums = f"{number(layers.cycles / _CYCLES_PER_MEGACYCLE, 3)} megacycles, {size(layers.rw_kb)} of traffic"
+    return [
+        ("time", f"{_time(layers.modelled_ms, window)} ({MODELLED})"),
+        ("layers", f"{layers.count}, {len(layers.cpu)} of them on the CPU; {sums}"),
+    ]
 
 
 def cpu_texts(layers: Iterable[CpuLayer]) -> list[str]:

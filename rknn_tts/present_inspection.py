@@ -7,13 +7,14 @@ from collections.abc import Iterable, Sequence
 from contracts.contract import Contract, PassRecord
 from contracts.serial import Json
 from contracts.verdicts import Measurement, Verdict
-from cost.table import CostRow
+from cost.table import CostRow, LayerCost
 from rknn_tts.blocks import Block, Facts, Notice, Row, Table
 from rknn_tts.engine_file import EngineHeader
 from rknn_tts.inspection import Inspection, OnnxFacts
 from rknn_tts.numbers import number, size
 from rknn_tts.present import (
     MODELLED,
+    layers_pairs,
     manifest_pairs,
     measurement_table,
     source_text,
@@ -22,10 +23,14 @@ from rknn_tts.present import (
     window_text,
 )
 
+_MS_DIGITS = 3
+"""Significant digits of a modelled time: the model is worth no more."""
+
 _KINDS = {
     "engine": "RKNN engine",
     "manifest": "manifest of an engine",
     "set": "manifest of a set",
+    "layers": "layer table of a build",
     "onnx": "ONNX model",
 }
 
@@ -39,13 +44,15 @@ def inspection_blocks(inspection: Inspection) -> list[Block]:
         ("kind", f"{_KINDS[inspection.kind]}, {size(inspection.bytes / 1000)}, sha256 {inspection.sha256[:16]}"),
     ]
     if manifest:
-        pairs += [("stage", _stage(manifest.family, manifest.stage)), *manifest_pairs(manifest)]
+        pairs += [("stage", _stage(manifest.family, manifest.stage)), *manifest_pairs(manifest, name_cpu_layers=False)]
     elif engine:
         pairs += _engine_pairs(engine)
     if onnx:
         pairs += _onnx_pairs(onnx)
     if contract:
         pairs += _contract_pairs(contract)
+    if inspection.layers and not manifest:
+        pairs += layers_pairs(inspection.layers, None)
     pairs += [("member", member) for member in inspection.members]
     blocks: list[Block] = [Facts(tuple(pairs)), *_tensors(inspection)]
     if proven := manifest or contract:
@@ -53,8 +60,7 @@ def inspection_blocks(inspection: Inspection) -> list[Block]:
     if onnx:
         rows = tuple(Row((op, str(count))) for op, count in onnx.operators.items())
         blocks.append(Table("Operators", ("operator", "nodes"), rows, frozenset({1})))
-    if inspection.cost:
-        blocks.append(_cost_table(inspection.cost))
+    blocks += _cost_tables(inspection)
     blocks += [Notice("note", note, "warn") for note in inspection.notes]
     return blocks + (unproven_notices(proven.verdicts) if proven else [])
 
@@ -116,13 +122,36 @@ def _proof(
         yield measurement_table(measurements)
 
 
-def _cost_table(cost: Sequence[CostRow]) -> Table:
+def _cost_tables(inspection: Inspection) -> Iterable[Block]:
+    if inspection.cost:
+        yield _cost_table("Cost by operator", "operator", inspection.cost)
+        yield _cost_table("Cost by target", "target", inspection.targets)
+        yield _layer_table("Dearest layers", "dearest layers", inspection.dearest)
+    if inspection.cpu:
+        yield _layer_table("Layers on the CPU", "on the CPU", inspection.cpu)
+
+
+def _cost_table(title: str, first: str, cost: Sequence[CostRow]) -> Table:
     rows = tuple(
-        Row((row.name, str(row.layers), f"{row.cycles / 1e6:.2f}", size(row.rw_kb), f"{row.modelled_ms:.2f}"))
+        Row(
+            (row.name, str(row.layers), f"{row.cycles / 1e6:.2f}", size(row.rw_kb), number(row.modelled_ms, _MS_DIGITS))
+        )
         for row in cost
     )
-    columns = ("operator", "layers", "megacycles", "traffic", "ms")
-    return Table(f"Cost by operator ({MODELLED})", columns, rows, frozenset({1, 2, 3, 4}))
+    columns = (first, "layers", "megacycles", "traffic", "ms")
+    return Table(f"{title} ({MODELLED})", columns, rows, frozenset({1, 2, 3, 4}))
+
+
+def _layer_table(title: str, first: str, layers: Sequence[LayerCost]) -> Table:
+    rows = tuple(
+        Row((layer.op, size(layer.rw_kb), number(layer.modelled_ms, _MS_DIGITS), node_name(layer))) for layer in layers
+    )
+    return Table(f"{title} ({MODELLED})", (first, "traffic", "ms", "layer"), rows, frozenset({1, 2}), wraps=3)
+
+
+def node_name(layer: LayerCost) -> str:
+    """The node that a layer was made from: its full name without the operator."""
+    return layer.name.partition(":")[2] or layer.name or "(no name)"
 
 
 def _stage(family: str | None, stage: str | None) -> str:

@@ -23,7 +23,7 @@ CONVERTING = ("engine", "export")
 WRITING = ("engine", "export", "compile")
 FOREIGN_ONLY = ("shape", "inputs", "no_pass")
 """Options of `compile` that make no sense for an ONNX which `export` wrote: it brings all of that along."""
-EVERY = ("engine", "export", "compile", "inspect", "families", "passes", "doctor", "clean")
+EVERY = ("engine", "export", "compile", "inspect", "diff", "families", "passes", "doctor", "clean")
 
 MAKE_NAMES = {"output": "OUT"}
 """Fields whose `make` variable is not simply their flag in capitals."""
@@ -51,8 +51,12 @@ class Request:
     command: str
     family: str | None = _option("The family: see `rknn-tts families`.", CONVERTING, positional=True)
     model: str | None = _option(
-        "An ONNX to compile; an engine, a manifest or an ONNX to inspect.", ("compile", "inspect"), positional=True
+        "An ONNX to compile; an engine, a manifest, a layer table or an ONNX to inspect.",
+        ("compile", "inspect"),
+        positional=True,
     )
+    a: str | None = _option("The engine to compare with, its manifest or its layer table.", ("diff",), positional=True)
+    b: str | None = _option("The engine that is compared, its manifest or its layer table.", ("diff",), positional=True)
     target: str | None = _option(
         "The SoC to build for: rk3588, rk3576, rk3568, rk3566 or rk3562.", BUILDING, required=True
     )
