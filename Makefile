@@ -20,7 +20,7 @@ TOOLS := .venv/bin/python -m
 PACKAGES := $(foreach folder,contracts rknn_tts converters models surgery gates logs cost engine environments runtime \
     tests,$(if $(wildcard $(folder)),$(folder)))
 
-.PHONY: engine export compile inspect diff families passes doctor clean distclean setup setup-dev check test bench locks help
+.PHONY: engine export compile surgery inspect diff families passes doctor clean distclean setup setup-dev check test bench locks help
 
 ## Commands
 
@@ -32,6 +32,9 @@ export: ## write the NPU-ready ONNX with its contract inside: FAMILY=piper
 
 compile: ## compile an exported or foreign ONNX: MODEL=file.onnx TARGET=rk3588
 	@./rknn-tts from-make compile
+
+surgery: ## chosen passes on any ONNX: MODEL=file.onnx PASS='a b' COST=rk3588 CHECK=1 SAVE=out.onnx
+	@./rknn-tts from-make surgery
 
 inspect: ## what an engine, a manifest or an ONNX holds, and costs: MODEL=file
 	@./rknn-tts from-make inspect

@@ -165,6 +165,7 @@ class Contract:
         host: the host half, where there is one.
         noise: the inputs that are noise.
         skipped: names of passes that the user left out.
+        cuts_for: the target whose cuts were applied; None: those that pay on every target.
     """
 
     family: str | None
@@ -181,6 +182,7 @@ class Contract:
     host: HostHalf | None = None
     noise: tuple[Noise, ...] = ()
     skipped: tuple[str, ...] = ()
+    cuts_for: str | None = None
 
 
 def contract_to_metadata(contract: Contract) -> dict[str, str]:

@@ -3,10 +3,22 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
+
+AT_ONCE = 2
+"""Builds beside each other: the toolkit's own use one core each for the most of their time (measured, 2 cores)."""
+
+
+def beside_each_other(works: Sequence[Callable[[], T]]) -> list[T]:
+    """What each of `works` gives, in their order, `AT_ONCE` of them at a time; raises what the first to fail raised."""
+    done: list[T] = []
+    for start in range(0, len(works), AT_ONCE):
+        running = [Background(work) for work in works[start : start + AT_ONCE]]
+        done += [one.result() for one in running]
+    return done
 
 
 class Background(Generic[T]):

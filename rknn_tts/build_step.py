@@ -51,7 +51,7 @@ class Build:
             "feeds": sha256_of_bytes(self.source.feeds),
             "target": self.target,
             "toolkit": self.request.toolkit,
-            "environment": _environment_digest(self.python, self.request.toolkit),
+            "environment": converter_digest(self.python, self.request.toolkit),
             "custom_string": short_contract(self.source.contract, self.target, self.request.toolkit),
             "accepted": " ".join(map(str, self.accepted)),
         }
@@ -76,7 +76,7 @@ def built(build: Build, steps: Steps, say: Say, go_on: Callable[[], None]) -> Pa
             feeds=feeds_from_npz(build.source.feeds),
             accepted=build.accepted,
             timeout_s=DEFAULT_TIMEOUT_S if request.timeout_s is None else request.timeout_s,
-            memory_limit_bytes=_memory_limit_bytes(request.memory_gb),
+            memory_limit_bytes=memory_limit_bytes(request.memory_gb),
         )
 
         def progress(stage: str) -> None:
@@ -92,7 +92,7 @@ def built(build: Build, steps: Steps, say: Say, go_on: Callable[[], None]) -> Pa
     return steps.folder("build", parts, work) / BUILD_FOLDER
 
 
-def _memory_limit_bytes(asked_gb: float | None) -> int:
+def memory_limit_bytes(asked_gb: float | None) -> int:
     """What the user allows; by default nearly all there is, so that a sentence comes before the kernel's killer."""
     if asked_gb is not None:
         return int(asked_gb * GB)
@@ -121,6 +121,6 @@ def restore_log(log: Path, lines: Path) -> None:
         publish([(log, lines.read_bytes())])
 
 
-def _environment_digest(python: Path, toolkit: str) -> str:
+def converter_digest(python: Path, toolkit: str) -> str:
     """What the converter environment is: what is installed there, its lock, and the variables that it sees."""
     return environment_digest(python, ROOT / "requirements" / f"rknn-{toolkit}.txt", os.environ)

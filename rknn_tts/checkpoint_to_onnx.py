@@ -55,11 +55,19 @@ class Exported:
 
 @dataclass(frozen=True)
 class Conversion:
-    """One checkpoint on its way through one stage. It is opened and rewritten when somebody needs it, and once."""
+    """One checkpoint on its way through one stage. It is opened and rewritten when somebody needs it, and once.
+
+    Attributes:
+        stage, checkpoint, options: what is converted, and how.
+        target: whose cuts run on it; None: those that pay on every target.
+        skipped: names of passes that are left out.
+        say: gets the progress.
+    """
 
     stage: Stage
     checkpoint: Checkpoint
     options: StageOptions
+    target: str | None
     skipped: tuple[str, ...]
     say: Say
 
@@ -78,7 +86,7 @@ class Conversion:
     @cached_property
     def passes(self) -> tuple[Pass, ...]:
         """The stage's own passes, and then those that every graph goes through."""
-        return without_skipped((*self.opened.passes, *preflight()), self.skipped)
+        return without_skipped((*self.opened.passes, *preflight(self.target)), self.skipped)
 
     @cached_property
     def rewritten(self) -> Sequence[Rewritten]:
@@ -102,19 +110,20 @@ class Conversion:
             "companions": " ".join(f"{p.relative_to(path.parent)}:{sha256_of(p)}" for p in self.inputs[1:]),
             "source": f"{source.kind} {source.name}",
             "options": json.dumps(to_json(self.options)),
+            "target": self.target or "",
             "no_pass": " ".join(self.skipped),
         }
 
 
-def open_conversion(request: Request, say: Say) -> Conversion:
-    """The conversion that `request` asks for; a default checkpoint is fetched.
+def open_conversion(request: Request, target: str | None, say: Say) -> Conversion:
+    """The conversion that `request` asks for, with what pays on `target`; a default checkpoint is fetched.
 
     Raises:
         UserInput: no such family, stage or file, or an option that the stage does not have.
     """
     stage = _stage(request)
     skipped = tuple(sorted(set(request.no_pass)))
-    return Conversion(stage, _checkpoint(request, stage, say), _options(request, stage), skipped, say)
+    return Conversion(stage, _checkpoint(request, stage, say), _options(request, stage), target, skipped, say)
 
 
 def export_graph(conversion: Conversion, steps: Steps) -> Exported:
@@ -126,7 +135,7 @@ def export_graph(conversion: Conversion, steps: Steps) -> Exported:
 
     def work(folder: Path) -> None:
         opened, graph = conversion.opened, conversion.rewritten[-1].model
-        contract = finished_contract(opened, conversion.rewritten, conversion.skipped)
+        contract = finished_contract(opened, conversion.rewritten, conversion.skipped, conversion.target)
         (folder / MODEL_FILE).write_bytes(serialised(graph))
         feeds = (*opened.feeds, *opened.padded_feeds)
         followed = followed_feeds(opened.model, conversion.rewritten, conversion.open_session, feeds)

@@ -31,6 +31,7 @@ SUMMARIES = {
     "engine": "Compile a family's stage: checkpoint to proven engine.",
     "export": "Write the NPU-ready ONNX, its contract inside, and the host half; `compile` takes it from there.",
     "compile": "Compile an exported or foreign ONNX.",
+    "surgery": "Run chosen passes on any ONNX, and see what each hits, loses and costs.",
     "inspect": "Show what an engine, a manifest, a layer table or an ONNX holds, and what it costs.",
     "diff": "Compare what two engines cost per emitted frame, and say what else differs.",
     "families": "List the families and stages that can be compiled.",

@@ -6,6 +6,7 @@ import dataclasses
 import os
 import traceback
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from contracts.errors import EXIT_DONE, EXIT_FAILED, RknnTtsError, UserInput
@@ -68,11 +69,11 @@ def resolve_subject(request: Request) -> str:
     Raises:
         UserInput: there is no such target, family or stage; the message lists those there are.
     """
-    if request.target is not None:
+    for target in filter(None, (request.target, request.cost)):
         from contracts.targets import TARGETS
         from engine.targets import ALIASES, resolve_target
 
-        _with_hint(lambda: resolve_target(request.target or ""), request.target, (*TARGETS, *ALIASES))
+        _with_hint(partial(resolve_target, target), target, (*TARGETS, *ALIASES))
     if request.model is not None:
         return Path(request.model).stem
     if request.family is None:
@@ -112,6 +113,13 @@ def _compile(request: Request, say: Say) -> Report:
     from rknn_tts import pipeline
 
     return Report(request, outcome=pipeline.compile_onnx(request, say))
+
+
+def _surgery(request: Request, say: Say) -> Report:
+    from rknn_tts.trial import try_passes
+
+    trial = try_passes(request, say)
+    return Report(request, EXIT_FAILED if trial.fault else EXIT_DONE, trial.fault, extra={"trial": trial})
 
 
 def _inspect(request: Request, say: Say) -> Report:
@@ -180,6 +188,7 @@ _COMMANDS: dict[str, Callable[[Request, Say], Report]] = {
     "engine": _engine,
     "export": _export,
     "compile": _compile,
+    "surgery": _surgery,
     "inspect": _inspect,
     "diff": _diff,
     "families": _families,

@@ -61,6 +61,7 @@ def _result_blocks(report: Report) -> list[Block]:
     from rknn_tts import present
 
     presenters: Mapping[str, Callable[[Report], list[Block]]] = {
+        "surgery": _trial_blocks,
         "inspect": _inspection_blocks,
         "diff": _comparison_blocks,
         "families": present.family_blocks,
@@ -71,6 +72,12 @@ def _result_blocks(report: Report) -> list[Block]:
     if report.request.command in presenters:
         return presenters[report.request.command](report) if report.extra else []
     return present.outcome_blocks(report)
+
+
+def _trial_blocks(report: Report) -> list[Block]:
+    from rknn_tts.present_trial import trial_blocks
+
+    return trial_blocks(report.extra["trial"])
 
 
 def _inspection_blocks(report: Report) -> list[Block]:

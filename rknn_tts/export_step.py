@@ -34,9 +34,19 @@ class Proof:
     measurements: tuple[Measurement, ...]
 
 
-def finished_contract(export: StageExport, rewritten: Sequence[Rewritten], skipped: tuple[str, ...]) -> Contract:
-    """The stage's contract of the graph behind the passes, which `rewritten` it, and the names of those left out."""
-    return described(dataclasses.replace(export.contract, skipped=skipped), rewritten[-1].model, rewritten)
+def finished_contract(
+    export: StageExport, rewritten: Sequence[Rewritten], skipped: tuple[str, ...], target: str | None
+) -> Contract:
+    """The stage's contract of the graph behind the passes, which `rewritten` it.
+
+    Args:
+        export: the stage's part.
+        rewritten: what the passes returned.
+        skipped: names of those left out.
+        target: whose cuts were among them.
+    """
+    contract = dataclasses.replace(export.contract, skipped=skipped, cuts_for=target)
+    return described(contract, rewritten[-1].model, rewritten)
 
 
 def prove(

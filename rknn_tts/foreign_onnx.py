@@ -67,11 +67,22 @@ class _Info:
 
 @dataclass(frozen=True)
 class ForeignOnnx:
-    """One foreign ONNX on its way to the toolkit. It is read and rewritten when somebody needs it, and once."""
+    """One foreign ONNX on its way to the toolkit. It is read and rewritten when somebody needs it, and once.
+
+    Attributes:
+        path: its file.
+        request: the options that say how it is read: shapes, inputs, passes that are left out.
+        digests: of the file and its external data.
+        target: for which chip, where that is known.
+        chosen: the passes that run on it once its sizes are pinned.
+        say: gets the progress.
+    """
 
     path: Path
     request: Request
     digests: Mapping[str, str]
+    target: str | None
+    chosen: tuple[Pass, ...]
     say: Say
 
     @cached_property
@@ -112,7 +123,7 @@ class ForeignOnnx:
         arrays = {name: tuple(np.shape(array)) for name, array in self.given[0].items()} if self.given else {}
         given = agreed(parse_shapes(self.request.shape), arrays)
         shapes = resolve_shapes(fed_inputs(self.model), given, str(self.path), self._unused)
-        every = (normalise_initializers(), normalise_static_inputs(shapes), *preflight())
+        every = (normalise_initializers(), normalise_static_inputs(shapes), *self.chosen)
         return without_skipped(every, self.request.no_pass)
 
     @cached_property
@@ -144,18 +155,19 @@ class ForeignOnnx:
         return OrtSession(session_form(model, opset_of(self.model)), name=str(self.path)).run
 
 
-def open_foreign(path: Path, request: Request, steps: Steps, say: Say) -> OnnxSource:
-    """Preflight the ONNX in `path`.
+def open_foreign(path: Path, request: Request, target: str, steps: Steps, say: Say) -> OnnxSource:
+    """Preflight the ONNX in `path` for `target`.
 
     Raises:
         UserInput: no ONNX, or an option does not fit it.
         Refusal: an input has no fixed size, or the file is too large.
     """
     digests = digests_of(path)
-    foreign = ForeignOnnx(path, request, digests, say)
+    foreign = ForeignOnnx(path, request, digests, target, preflight(target), say)
     parts = {
         **digests,
         "name": path.name,
+        "target": target,
         "shape": " ".join(sorted(request.shape)),
         "no_pass": " ".join(sorted(set(request.no_pass))),
         "inputs": _inputs_digest(request),
@@ -249,7 +261,7 @@ def _contract(foreign: ForeignOnnx, finished: ir.Model) -> Contract:
         shaped = finished
     source = Source(foreign.path.name, foreign.digests["onnx"], "checkpoint")
     skipped = tuple(sorted(set(foreign.request.no_pass)))
-    bare = Contract(family=None, stage=None, source=source, inputs=(), outputs=(), skipped=skipped)
+    bare = Contract(None, None, source, inputs=(), outputs=(), skipped=skipped, cuts_for=foreign.target)
     return described(bare, shaped, foreign.rewritten)
 
 

@@ -19,7 +19,7 @@ from rknn_tts.request import FOREIGN_ONLY, Request
 from rknn_tts.steps import Steps
 
 
-def open_source(path: Path, request: Request, steps: Steps, say: Say) -> OnnxSource:
+def open_source(path: Path, request: Request, target: str, steps: Steps, say: Say) -> OnnxSource:
     """Read the ONNX in `path`, what it carries, and the host half beside it.
 
     What is judged, compiled and published is a copy in the cache without what it carries: the user may go on with the
@@ -35,7 +35,7 @@ def open_source(path: Path, request: Request, steps: Steps, say: Say) -> OnnxSou
     model = read_onnx(path)
     contract = carried_contract(model, str(path))
     if contract is None:
-        return open_foreign(path, request, steps, say)
+        return open_foreign(path, request, target, steps, say)
     for name in FOREIGN_ONLY:
         if getattr(request, name):
             raise UserInput(
@@ -50,6 +50,7 @@ def open_source(path: Path, request: Request, steps: Steps, say: Say) -> OnnxSou
     graph = steps.folder("bare", before, bare) / "model.onnx"
     feeds = feeds_to_npz(carried_feeds(model, str(path)))
     host, notes = _host_beside(contract, path)
+    notes += _cuts_notes(contract, target)
     proof = Proof(contract.passes, contract.verdicts, contract.measurements)
     contract = dataclasses.replace(contract, passes=(), verdicts=(), measurements=())
     _check_unchanged(path, before)
@@ -57,6 +58,15 @@ def open_source(path: Path, request: Request, steps: Steps, say: Say) -> OnnxSou
     return OnnxSource(
         graph, path.stem, contract, host, lambda: feeds, lambda: proof, notes, inputs, refused=(), exported=True
     )
+
+
+def _cuts_notes(contract: Contract, target: str) -> tuple[str, ...]:
+    """What the user shall know of a graph whose cuts were not chosen for `target`."""
+    if contract.cuts_for == target:
+        return ()
+    chosen = contract.cuts_for or "no target in particular"
+    slower = f"passes that pay on {target} may be missing, and the engine slower than it need be"
+    return (f"It was exported for {chosen}: {slower}; export --target {target} chooses them for it.",)
 
 
 def _check_unchanged(path: Path, before: Mapping[str, str]) -> None:

@@ -40,7 +40,7 @@ def engine(request: Request, say: Say) -> Outcome:
     """
     target = _target(request)
     steps = open_steps(request.force, say.note)
-    return convert_onnx(request, target, _exported(open_conversion(request, say), steps), steps, say)
+    return convert_onnx(request, target, _exported(open_conversion(request, target, say), steps), steps, say)
 
 
 def export(request: Request, say: Say) -> Outcome:
@@ -50,8 +50,9 @@ def export(request: Request, say: Say) -> Outcome:
         RknnTtsError: refused, or a gate failed; no ONNX is written then.
     """
     steps = open_steps(request.force, say.note)
-    source = _exported(open_conversion(request, say), steps)
-    place = export_place(source.contract, source.stem, request.output)
+    target = _target(request) if request.target is not None else None
+    source = _exported(open_conversion(request, target, say), steps)
+    place = export_place(source.contract, source.stem, target, request.output)
     check_export_places(source, place, request.output is not None)
     make_folder(place.parent)
     graph, numbers = check_graph(source.graph, steps, say), judge_numbers(source, steps)
@@ -86,7 +87,7 @@ def compile_onnx(request: Request, say: Say) -> Outcome:
     from rknn_tts.onnx_source import open_source
 
     steps = open_steps(request.force, say.note)
-    return convert_onnx(request, target, open_source(Path(request.model), request, steps, say), steps, say)
+    return convert_onnx(request, target, open_source(Path(request.model), request, target, steps, say), steps, say)
 
 
 def clean(request: Request) -> list[str]:

@@ -12,7 +12,7 @@ from contracts.errors import UserInput
 ENGINES = Path("engines")
 LOGS = Path("build-logs")
 EXPORTS = ENGINES / "onnx"
-"""Where `export` writes: an ONNX is for no target yet."""
+"""Where `export` writes what is for no target yet; what is for one goes into a folder of its name there."""
 
 
 @dataclass(frozen=True)
@@ -65,13 +65,13 @@ def engine_places(contract: Contract, stem: str, target: str, output: str | None
     )
 
 
-def export_place(contract: Contract, stem: str, output: str | None) -> Path:
+def export_place(contract: Contract, stem: str, target: str | None, output: str | None) -> Path:
     """Where the exported ONNX goes; `output` is a folder, or the file itself (.onnx).
 
     Raises:
         UserInput: `output` is a file of another kind.
     """
-    return _chosen(output, EXPORTS / (voice_of(contract) or ""), f"{stem}.onnx")
+    return _chosen(output, EXPORTS / (target or "") / (voice_of(contract) or ""), f"{stem}.onnx")
 
 
 def export_failed_place(contract: Contract, stem: str) -> Path:

@@ -21,24 +21,31 @@ from rknn_tts.hints import did_you_mean
 BUILDING = ("engine", "compile")
 CONVERTING = ("engine", "export")
 WRITING = ("engine", "export", "compile")
+FOREIGN = ("compile", "surgery")
 FOREIGN_ONLY = ("shape", "inputs", "no_pass")
 """Options of `compile` that make no sense for an ONNX which `export` wrote: it brings all of that along."""
-EVERY = ("engine", "export", "compile", "inspect", "diff", "families", "passes", "doctor", "clean")
+EVERY = ("engine", "export", "compile", "surgery", "inspect", "diff", "families", "passes", "doctor", "clean")
 
 MAKE_NAMES = {"output": "OUT"}
 """Fields whose `make` variable is not simply their flag in capitals."""
 
-FLAG_NAMES = {"timeout_s": "timeout", "memory_gb": "memory"}
-"""Fields whose flag goes without the unit in their name; the help states it."""
+FLAG_NAMES = {"timeout_s": "timeout", "memory_gb": "memory", "passes": "pass"}
+"""Fields whose flag is not their name: without the unit, which the help states, or in the singular."""
 
 EXPECTED = {str: "a text", int: "a whole number", float: "a number", bool: "1 or 0"}
 """What an option's kind is called in a sentence."""
 
 
 def _option(
-    help_text: str, commands: tuple[str, ...], default: Any = None, *, positional: bool = False, required: bool = False
+    help_text: str,
+    commands: tuple[str, ...],
+    default: Any = None,
+    *,
+    positional: bool = False,
+    required: tuple[str, ...] = (),
 ) -> Any:
-    metadata = {"help": help_text, "commands": commands, "positional": positional, "required": positional or required}
+    required_by = commands if positional else required
+    metadata = {"help": help_text, "commands": commands, "positional": positional, "required_by": required_by}
     if isinstance(default, list):
         return field(default_factory=list, metadata=metadata)
     return field(default=default, metadata=metadata)
@@ -51,14 +58,16 @@ class Request:
     command: str
     family: str | None = _option("The family: see `rknn-tts families`.", CONVERTING, positional=True)
     model: str | None = _option(
-        "An ONNX to compile; an engine, a manifest, a layer table or an ONNX to inspect.",
-        ("compile", "inspect"),
+        "An ONNX to compile or to operate on; an engine, a manifest, a layer table or an ONNX to inspect.",
+        ("compile", "surgery", "inspect"),
         positional=True,
     )
     a: str | None = _option("The engine to compare with, its manifest or its layer table.", ("diff",), positional=True)
     b: str | None = _option("The engine that is compared, its manifest or its layer table.", ("diff",), positional=True)
     target: str | None = _option(
-        "The SoC to build for: rk3588, rk3576, rk3568, rk3566 or rk3562.", BUILDING, required=True
+        "The SoC to build for: rk3588, rk3576, rk3568, rk3566 or rk3562. Export without: what pays on each of them.",
+        WRITING,
+        required=BUILDING,
     )
     stage: str | None = _option("The family's stage; its first one by default.", CONVERTING)
     checkpoint: str | None = _option("The checkpoint to convert; a public one of a package by default.", CONVERTING)
@@ -68,24 +77,34 @@ class Request:
         "Mask inside the decoder too, so that utterances shorter than a window end exactly.", CONVERTING, False
     )
     sample_rate: int | None = _option("Samples per second, for a checkpoint that does not state it.", CONVERTING)
+    passes: list[str] = _option(
+        "A pass to run, in this order: NAME or NAME:key=value,... May be repeated; all that compile runs by default.",
+        ("surgery",),
+        [],
+    )
+    cost: str | None = _option("Build for this SoC before and behind each pass, and show what changed.", ("surgery",))
+    check: bool = _option("Compare each pass's graph with the one before it, in dB.", ("surgery",), False)
+    save: str | None = _option("Write the rewritten graph to this file.", ("surgery",))
     shape: list[str] = _option(
         "The sizes of an input: name:1,192,93. May be repeated; a symbolic size counts for all inputs.",
-        ("compile",),
+        FOREIGN,
         [],
     )
     inputs: str | None = _option(
         "Real inputs to judge on: an .npz with an array for each input (0/name, 1/name, ... for several windows).",
-        ("compile",),
+        FOREIGN,
     )
     no_pass: list[str] = _option("Leave this pass out: see `rknn-tts passes`. May be repeated.", WRITING, [])
-    toolkit: str = _option("Version of rknn-toolkit2.", BUILDING, DEFAULT_TOOLKIT)
+    toolkit: str = _option("Version of rknn-toolkit2.", (*BUILDING, "surgery"), DEFAULT_TOOLKIT)
     output: str | None = _option("Where to write: a folder, or the file itself (.rknn, or .onnx for export).", WRITING)
-    force: bool = _option("Do every step again, though its result is at hand.", WRITING, False)
+    force: bool = _option("Do every step again, though its result is at hand.", (*WRITING, "surgery"), False)
     accept_regtask: list[str] = _option(
         "Build past this hardware field: target:offset:shift:limit. May be repeated.", BUILDING, []
     )
-    timeout_s: float | None = _option("Stop the toolkit after this many seconds.", BUILDING)
-    memory_gb: float | None = _option("Stop the toolkit past this many GB; 90 % of the machine by default.", BUILDING)
+    timeout_s: float | None = _option("Stop the toolkit after this many seconds.", (*BUILDING, "surgery"))
+    memory_gb: float | None = _option(
+        "Stop the toolkit past this many GB; 90 % of the machine by default.", (*BUILDING, "surgery")
+    )
     json: bool = _option("Print one JSON object instead of text.", EVERY, False)
     junit: str | None = _option("Write the verdicts to this file as JUnit XML.", WRITING)
 
@@ -126,7 +145,10 @@ def options(command: str | None = None) -> tuple[Option, ...]:
         if entry.metadata and (command is None or command in entry.metadata["commands"]):
             many = typing.get_origin(hints[entry.name]) is list
             default = [] if many else entry.default
-            found.append(Option(entry.name, _plain(hints[entry.name]), many, default, **entry.metadata))
+            metadata = dict(entry.metadata)
+            required_by = metadata.pop("required_by")
+            required = bool(required_by) if command is None else command in required_by
+            found.append(Option(entry.name, _plain(hints[entry.name]), many, default, required=required, **metadata))
     return tuple(found)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from surgery.cuts import cuts
 from surgery.declaration import Pass
 from surgery.decompose_functions import decompose_functions
 from surgery.decompose_int32_casts import decompose_int32_casts
@@ -45,11 +46,25 @@ from surgery.rewrite_strided_conv import rewrite_strided_conv
 from surgery.rewrite_wide_dilation import rewrite_wide_dilation
 
 
-def preflight() -> tuple[Pass, ...]:
+def preflight(target: str | None = None) -> tuple[Pass, ...]:
+    """What runs on every graph: what it needs to be compiled, and the cuts that pay on `target`, in between.
+
+    Args:
+        target: None for what pays on every target.
+    """
+    return (*to_operators(), *cuts(target), *to_hardware())
+
+
+def owed() -> tuple[Pass, ...]:
     """What any ONNX needs to be compiled; a graph that is in order already is changed by none but the last.
 
-    They know no target: what one target cannot hold is rewritten for all, so that a graph and its proof serve each.
+    They know no target: what one target cannot hold is rewritten for all.
     """
+    return (*to_operators(), *to_hardware())
+
+
+def to_operators() -> tuple[Pass, ...]:
+    """What makes of any ONNX one of operators that the toolkit has, in the forms that it gets right."""
     return (
         decompose_functions(),
         fold_dequantised_weights(),
@@ -82,6 +97,12 @@ def preflight() -> tuple[Pass, ...]:
         normalise_scalar_inputs(),
         normalise_passed_outputs(),
         normalise_scalar_outputs(),
+    )
+
+
+def to_hardware() -> tuple[Pass, ...]:
+    """What makes a graph fit the hardware's fields; behind the cuts, which add operators of their own."""
+    return (
         decompose_layer_norm_statistics(),
         normalise_layer_norm(),
         rewrite_mask_constants(),

@@ -36,7 +36,7 @@ def steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Steps:
 
 
 def conversion(path: Path, **options: Any) -> Conversion:
-    return open_conversion(Request(command="export", checkpoint=str(path), **options), Heard())
+    return open_conversion(Request(command="export", checkpoint=str(path), **options), None, Heard())
 
 
 def test_conversion_takes_the_users_checkpoint_and_options(tmp_path: Path) -> None:
@@ -73,12 +73,12 @@ def test_conversion_refuses_an_option_that_the_stage_does_not_have(
 
 def test_conversion_needs_a_checkpoint_where_there_is_no_default() -> None:
     with pytest.raises(UserInput, match="bare net has no default one: --checkpoint FILE"):
-        open_conversion(Request(command="export", family="bare"), Heard())
+        open_conversion(Request(command="export", family="bare"), None, Heard())
 
 
 def test_conversion_lists_the_families_when_none_is_named() -> None:
     with pytest.raises(UserInput, match=r"Which family\? There are: piper, bare"):
-        open_conversion(Request(command="export"), Heard())
+        open_conversion(Request(command="export"), None, Heard())
 
 
 def _parts(path: Path, **options: Any) -> dict[str, str]:
@@ -113,7 +113,7 @@ def test_export_depends_on_its_files_by_name_when_that_holds_patterns(tmp_path: 
 def test_export_is_opened_once_for_graph_and_proof_and_not_at_all_when_found(tmp_path: Path, steps: Steps) -> None:
     path = write_voice(tmp_path / "voice.onnx")
     first, said = Heard(), Heard()
-    made = open_conversion(Request(command="export", family="piper", checkpoint=str(path)), first)
+    made = open_conversion(Request(command="export", family="piper", checkpoint=str(path)), None, first)
     exported = export_graph(made, steps)
     proof = prove_export(made, exported, steps)
     assert first.steps == [
@@ -121,7 +121,7 @@ def test_export_is_opened_once_for_graph_and_proof_and_not_at_all_when_found(tmp
         "rewriting the graph for the NPU",
         "comparing with the full-length decode",
     ]
-    again = open_conversion(Request(command="export", family="piper", checkpoint=str(path)), said)
+    again = open_conversion(Request(command="export", family="piper", checkpoint=str(path)), None, said)
     assert export_graph(again, steps) == exported
     assert prove_export(again, exported, steps) == proof
     assert said.steps == []

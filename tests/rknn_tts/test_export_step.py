@@ -32,10 +32,12 @@ def proof_of(export: StageExport) -> Proof:
 
 
 def test_finished_contract_has_the_shapes_of_the_finished_graph(export: StageExport) -> None:
-    contract = finished_contract(export, rewrite(export.model, export.passes), ("mask_decoder",))
+    contract = finished_contract(export, rewrite(export.model, export.passes), ("mask_decoder",), "rk3588")
     assert contract.outputs == (TensorSpec("audio", (1, 1, 1, 109 * 16)),)
     assert contract.skipped == ("mask_decoder",)
-    assert dataclasses.replace(contract, outputs=export.contract.outputs, skipped=()) == export.contract
+    assert contract.cuts_for == "rk3588"
+    stated = dataclasses.replace(contract, outputs=export.contract.outputs, skipped=(), cuts_for=None)
+    assert stated == export.contract
 
 
 def flat_mask(model: ir.Model) -> Rewritten:
@@ -63,7 +65,7 @@ def test_windows_are_walked_when_a_pass_gives_an_input_another_shape(export: Sta
     proof = prove(export, passes, done, open_session)
     assert {verdict.status for verdict in proof.verdicts} == {Status.PASSED}
     assert "fp32.noise_300_frames.whole" in {verdict.gate for verdict in proof.verdicts}
-    assert TensorSpec("y_mask", (1, 109)) in finished_contract(export, done, ()).inputs
+    assert TensorSpec("y_mask", (1, 109)) in finished_contract(export, done, (), None).inputs
 
 
 def test_prove_passes_an_honest_export(export: StageExport) -> None:

@@ -34,7 +34,7 @@ def steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Steps:
 
 def opened(path: Path, steps: Steps, **options: Any) -> OnnxSource:
     request = Request(command="compile", model=str(path), target="rk3588", **options)
-    return open_foreign(path, request, steps, Heard())
+    return open_foreign(path, request, "rk3588", steps, Heard())
 
 
 def written(folder: Path, model: onnx.ModelProto, name: str = "net.onnx") -> Path:
@@ -184,7 +184,7 @@ def lying(factor: float) -> Pass:
 def test_finished_graph_fails_when_it_computes_something_else(
     tmp_path: Path, steps: Steps, monkeypatch: pytest.MonkeyPatch, factor: float, failed: set[str]
 ) -> None:
-    monkeypatch.setattr(module, "preflight", lambda: (lying(factor),))
+    monkeypatch.setattr(module, "preflight", lambda _: (lying(factor),))
     proof = opened(written(tmp_path, scale_proto(2.0)), steps).prove()
     assert {verdict.gate for verdict in proof.verdicts if verdict.status is Status.FAILED} == failed
 
@@ -224,7 +224,7 @@ def test_original_without_a_kernel_fails_with_a_remedy(tmp_path: Path, steps: St
 def test_place_that_a_pass_refused_is_handed_on(tmp_path: Path, steps: Steps, monkeypatch: pytest.MonkeyPatch) -> None:
     refused = Refused("node 'n'", "a constant bound", "a number", "an input")
     bound = Pass(Declaration("rewrite_x", "", Exact("")), lambda given: Rewritten(given, 0, (refused,)))
-    monkeypatch.setattr(module, "preflight", lambda: (bound,))
+    monkeypatch.setattr(module, "preflight", lambda _: (bound,))
     (verdict,) = opened(written(tmp_path, scale_proto(2.0)), steps).refused
     assert (verdict.gate, verdict.status) == ("pass.rewrite_x", Status.FAILED)
     assert "node 'n'" in verdict.detail

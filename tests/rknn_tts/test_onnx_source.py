@@ -37,10 +37,10 @@ def steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Steps:
 
 def opened(path: Path, steps: Steps, **options: Any) -> OnnxSource:
     request = Request(command="compile", model=str(path), target="rk3588", **options)
-    return open_source(path, request, steps, Heard())
+    return open_source(path, request, "rk3588", steps, Heard())
 
 
-def exported(folder: Path, host: bool = False) -> Path:
+def exported(folder: Path, host: bool = False, cuts_for: str | None = "rk3588") -> Path:
     contract = Contract(
         "piper",
         "decoder",
@@ -50,6 +50,7 @@ def exported(folder: Path, host: bool = False) -> Path:
         passes=PASSES,
         verdicts=PROVEN,
         host=HostHalf("piper-host.onnx", sha256_of_bytes(HOST)) if host else None,
+        cuts_for=cuts_for,
     )
     path = folder / "piper-decoder-w109.onnx"
     path.write_bytes(carry(scale_proto(2.0).SerializeToString(), contract, FEEDS))
@@ -65,6 +66,15 @@ def test_exported_onnx_brings_its_contract_proof_and_feeds(tmp_path: Path, steps
     (feed,) = feeds_from_npz(source.feeds)
     np.testing.assert_array_equal(feed["x"], FEEDS[0]["x"])
     assert (source.host, source.notes) == (None, ())
+
+
+@pytest.mark.parametrize(("cuts_for", "says"), [(None, "no target in particular"), ("rk3566", "exported for rk3566")])
+def test_exported_onnx_whose_cuts_are_another_target_s_says_so(
+    tmp_path: Path, steps: Steps, cuts_for: str | None, says: str
+) -> None:
+    (note,) = opened(exported(tmp_path, cuts_for=cuts_for), steps).notes
+    assert says in note
+    assert "export --target rk3588" in note
 
 
 def test_exported_onnx_reaches_the_toolkit_without_what_it_carries(tmp_path: Path, steps: Steps) -> None:

@@ -63,7 +63,7 @@ def check_engine(source: OnnxSource, output: str | None, target: str = "rk3588")
 
 
 def check_export(source: OnnxSource, output: str | None) -> None:
-    check_export_places(source, export_place(source.contract, source.stem, output), output is not None)
+    check_export_places(source, export_place(source.contract, source.stem, None, output), output is not None)
 
 
 @pytest.mark.parametrize("output", ["voice.rknn", "./voice.rknn", "../work/voice.rknn"])

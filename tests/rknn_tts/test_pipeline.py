@@ -110,7 +110,7 @@ def built(workshop: Workshop, voice: str) -> Outcome:
 def exported(workshop: Workshop, voice: str) -> Workshop:
     """A folder that holds what `export` wrote, and nothing else."""
     made = workshop.beside("exported")
-    made.run("export", family="piper", checkpoint=voice)
+    made.run("export", family="piper", checkpoint=voice, target="rk3588")
     return made
 
 
@@ -252,18 +252,19 @@ def test_engine_is_the_same_to_the_byte_when_it_is_built_again(workshop: Worksho
 
 
 def test_export_writes_graph_and_host_half(exported: Workshop) -> None:
-    assert exported.files() == {"engines/onnx/mini/piper-decoder-w109.onnx", "engines/onnx/mini/piper-host.onnx"}
+    folder = "engines/onnx/rk3588/mini"
+    assert exported.files() == {f"{folder}/piper-decoder-w109.onnx", f"{folder}/piper-host.onnx"}
 
 
 def test_export_writes_the_twin_that_an_engine_has(workshop: Workshop, built: Outcome, exported: Workshop) -> None:
-    assert digest(exported, "engines/onnx/mini/piper-decoder-w109.onnx") == digest(workshop, f"{ENGINE}.onnx")
+    assert digest(exported, "engines/onnx/rk3588/mini/piper-decoder-w109.onnx") == digest(workshop, f"{ENGINE}.onnx")
 
 
 def test_compile_of_the_export_makes_the_same_engine_on_another_machine(
     workshop: Workshop, built: Outcome, exported: Workshop
 ) -> None:
     elsewhere = workshop.fresh("elsewhere")
-    for path in (exported.folder / "engines/onnx/mini").iterdir():
+    for path in (exported.folder / "engines/onnx/rk3588/mini").iterdir():
         (elsewhere.folder / path.name).write_bytes(path.read_bytes())
     done = elsewhere.run("compile", model="piper-decoder-w109.onnx", target="rk3588")
     assert done.files == built.files
@@ -281,7 +282,7 @@ def test_compile_of_the_export_makes_the_same_engine_on_another_machine(
 def test_compile_says_so_when_the_host_half_is_not_beside_the_onnx(workshop: Workshop, exported: Workshop) -> None:
     alone = workshop.beside("alone")
     name = "piper-decoder-w109.onnx"
-    (alone.folder / name).write_bytes((exported.folder / "engines/onnx/mini" / name).read_bytes())
+    (alone.folder / name).write_bytes((exported.folder / "engines/onnx/rk3588/mini" / name).read_bytes())
     done = alone.run("compile", model=name, target="rk3588")
     assert any("piper-host.onnx" in note and "missing" in note for note in done.notes)
     assert done.manifest is not None
@@ -349,7 +350,7 @@ def _ask_for_more(exported: Path, path: Path, simulator_db: float) -> None:
 def test_failing_simulator_leaves_the_older_engine_and_names_the_log(workshop: Workshop, exported: Workshop) -> None:
     place = workshop.beside("failing-simulator")
     name = "piper-decoder-w109.onnx"
-    _ask_for_more(exported.folder / "engines/onnx/mini" / name, place.folder / name, simulator_db=300.0)
+    _ask_for_more(exported.folder / "engines/onnx/rk3588/mini" / name, place.folder / name, simulator_db=300.0)
     older = place.folder / f"{ENGINE}.rknn"
     older.parent.mkdir(parents=True)
     older.write_bytes(b"an older one")

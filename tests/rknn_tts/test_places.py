@@ -102,11 +102,14 @@ def test_engine_places_share_no_log_where_output_gives_engines_one_name(output: 
 
 
 def test_export_place_is_of_no_target() -> None:
-    assert export_place(contract(), STEM, None) == Path("engines/onnx/en_US-joe/piper-decoder-w109.onnx")
-    assert export_place(contract(kind="package"), STEM, None) == Path("engines/onnx/piper-decoder-w109.onnx")
-    assert export_place(contract(), STEM, "x/joe.onnx") == Path("x/joe.onnx")
+    assert export_place(contract(), STEM, None, None) == Path("engines/onnx/en_US-joe/piper-decoder-w109.onnx")
+    assert export_place(contract(), STEM, "rk3566", None) == Path(
+        "engines/onnx/rk3566/en_US-joe/piper-decoder-w109.onnx"
+    )
+    assert export_place(contract(kind="package"), STEM, None, None) == Path("engines/onnx/piper-decoder-w109.onnx")
+    assert export_place(contract(), STEM, None, "x/joe.onnx") == Path("x/joe.onnx")
     with pytest.raises(UserInput, match=r"ending in \.onnx"):
-        export_place(contract(), STEM, "joe.rknn")
+        export_place(contract(), STEM, None, "joe.rknn")
 
 
 def test_export_failed_place_is_among_the_logs() -> None:

@@ -1,0 +1,106 @@
+"""What a graph would cost as an engine: it is built, and its layer table summed. Nothing is simulated or published."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from contracts.errors import RknnTtsError
+from contracts.files import sha256_of_bytes, write_whole
+from contracts.manifest import Layers, Memory
+from contracts.serial import to_json
+from cost.summary import summarise_layers, summarise_memory
+from engine.result import LINES_FILE
+from logs.judge import judge_log
+from logs.layer_table import parse_layer_table
+from rknn_tts.build_gates import kept_lines
+from rknn_tts.build_step import BUILD_FOLDER, converter_digest, memory_limit_bytes
+from rknn_tts.request import Request
+from rknn_tts.steps import Steps
+
+
+@dataclass(frozen=True)
+class GraphCost:
+    """What the layer table of a graph's engine says.
+
+    Attributes:
+        layers: in sum; None where there is no engine.
+        memory: the totals.
+        regtask_lines: lines that say that a field of the hardware overflowed.
+        fault: why there is no engine; "" where there is one.
+    """
+
+    layers: Layers | None = None
+    memory: Memory | None = None
+    regtask_lines: int = 0
+    fault: str = ""
+
+
+@dataclass(frozen=True)
+class CostBuilds:
+    """Builds graphs to see their cost; each is found again by its digest.
+
+    Attributes:
+        request: its options on the toolkit count.
+        target: for which chip.
+        python: the converter environment's interpreter.
+        steps: the cache.
+        folder: where the log and the layers of each build are put.
+    """
+
+    request: Request
+    target: str
+    python: Path
+    steps: Steps
+    folder: Path
+
+    @cached_property
+    def environment(self) -> str:
+        """Digest of the converter environment."""
+        return converter_digest(self.python, self.request.toolkit)
+
+    def cost(self, name: str, graph: bytes) -> GraphCost:
+        """What `graph` costs; its log and layers are put down as `NAME.log` and `NAME.layers.json`."""
+        log, layers_file = self.folder / f"{name}.log", self.folder / f"{name}.layers.json"
+        parts = {
+            "graph": sha256_of_bytes(graph),
+            "target": self.target,
+            "toolkit": self.request.toolkit,
+            "environment": self.environment,
+        }
+        try:
+            folder = self.steps.folder("cost", parts, lambda made: self._build(graph, made, log))
+        except RknnTtsError as error:  # a graph that does not build is a finding of the trial, not its end
+            return GraphCost(fault=str(error))
+        lines = kept_lines(folder / BUILD_FOLDER / LINES_FILE)
+        table = parse_layer_table(lines)
+        if table is None or table.unread:
+            return GraphCost(fault=f"The layer table of {log} cannot be read.")
+        write_whole(layers_file, (json.dumps(to_json(table.layers), indent=0) + "\n").encode())
+        return GraphCost(
+            layers=summarise_layers(table, str(layers_file)),
+            memory=summarise_memory(table),
+            regtask_lines=sum(key.count for key in judge_log(lines, ()).summary.regtask),
+        )
+
+    def _build(self, graph: bytes, folder: Path, log: Path) -> None:
+        from engine.build import DEFAULT_TIMEOUT_S, BuildRequest, build_engine
+
+        onnx = folder / "graph.onnx"
+        onnx.write_bytes(graph)
+        asked_s = self.request.timeout_s
+        build_engine(
+            BuildRequest(
+                onnx=onnx,
+                target=self.target,
+                toolkit=self.request.toolkit,
+                converter_python=self.python,
+                result_folder=folder / BUILD_FOLDER,
+                log=log,
+                timeout_s=DEFAULT_TIMEOUT_S if asked_s is None else asked_s,
+                memory_limit_bytes=memory_limit_bytes(self.request.memory_gb),
+            )
+        )
+        onnx.unlink()
