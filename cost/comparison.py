@@ -28,6 +28,11 @@ class OperatorChange:
     ms_b: float
     difference_ms: float
 
+    @property
+    def differs(self) -> bool:
+        """Whether the layers or their time changed."""
+        return self.layers_a != self.layers_b or self.ms_a != self.ms_b
+
 
 def compare_operators(
     a: Iterable[CostRow], b: Iterable[CostRow], units_a: float, units_b: float

@@ -67,7 +67,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class PassChange:
-    """A pass that did not do the same in both: how many places it rewrote, None where it did not run or hit."""
+    """A pass that did not do the same in both: how many places it rewrote, None where it did not run."""
 
     name: str
     hits_a: int | None
@@ -145,7 +145,7 @@ def compare(a: Inspection, b: Inspection) -> Comparison:
     same = not any(
         (
             any(figure.a != figure.b for figure in figures if figure.a is not None and figure.b is not None),
-            any(change.difference_ms or change.layers_a != change.layers_b for change in operators),
+            any(change.differs for change in operators),
             cpu_gone or cpu_come or passes or facts,
         )
     )
@@ -278,9 +278,10 @@ def _audio_s(window: Window | None) -> float | None:
 
 
 def _pass_changes(a: Iterable[PassRecord], b: Iterable[PassRecord]) -> tuple[PassChange, ...]:
+    """The passes that rewrote another number of places; one that found nothing is as good as one that did not run."""
     hits_a, hits_b = {record.name: record.hits for record in a}, {record.name: record.hits for record in b}
     changes = (PassChange(name, hits_a.get(name), hits_b.get(name)) for name in hits_a | hits_b)
-    return tuple(change for change in changes if change.hits_a != change.hits_b)
+    return tuple(change for change in changes if (change.hits_a or 0) != (change.hits_b or 0))
 
 
 def _fact_changes(a: Inspection, b: Inspection) -> tuple[FactChange, ...]:
@@ -350,7 +351,7 @@ def _notes(a: Inspection, b: Inspection, windows: tuple[Window | None, Window | 
         elif bad := _impossible(found):
             notes.append(f"The manifest of {name} states {bad}, which no build has: it is left out.")
     window_a, window_b = windows
-    if bool(window_a) != bool(window_b):
+    if a.layers and b.layers and bool(window_a) != bool(window_b):
         which = "A" if window_a else "B"
         notes.append(f"Only {which} is known to have a window: costs are of a run, not of an emitted frame.")
     if _frames_differ(window_a, window_b):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 _DIGITS = 4
 """Significant digits that are shown; more only where two figures would look alike and are not."""
@@ -29,6 +30,13 @@ def number(value: float | str | None, digits: int = _DIGITS) -> str:
     decimals = max(0, digits - 1 - math.floor(math.log10(abs(value))))
     text = f"{value:.{decimals}f}"
     return text.rstrip("0").rstrip(".") if decimals else text
+
+
+def column(values: Sequence[float], digits: int = _DIGITS) -> list[str]:
+    """`values` with as many decimals as show `digits` significant digits of the largest, so that they line up."""
+    largest = max((abs(value) for value in values if math.isfinite(value)), default=0.0)
+    decimals = max(0, digits - 1 - math.floor(math.log10(largest))) if largest else 0
+    return [f"{value:.{decimals}f}" for value in values]
 
 
 def figures(measured: float | str | None, threshold: float | str | None) -> tuple[str, str]:

@@ -161,10 +161,10 @@ def manifest_pairs(manifest: Manifest, *, name_cpu_layers: bool = True) -> list[
 
 def layers_pairs(layers: Layers, window: Window | None) -> list[tuple[str, str]]:
     """What the layers come to: the modelled time, how many they are, cycles and traffic."""
-    sums = f"{number(layers.cycles / _CYCLES_PER_MEGACYCLE, 3)} megacycles, {size(layers.rw_kb)} of traffic"
     return [
         ("time", f"{_time(layers.modelled_ms, window)} ({MODELLED})"),
-        ("layers", f"{layers.count}, {len(layers.cpu)} of them on the CPU; {sums}"),
+        ("layers", f"{layers.count}, {len(layers.cpu)} of them on the CPU"),
+        ("work", f"{number(layers.cycles / _CYCLES_PER_MEGACYCLE, 3)} megacycles, {size(layers.rw_kb)} of traffic"),
     ]
 
 

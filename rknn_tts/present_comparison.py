@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from cost.comparison import OperatorChange
 from cost.table import LayerCost
 from rknn_tts.blocks import Block, Facts, Notice, Row, Table, Tone
 from rknn_tts.comparison import FRAME, Comparison, Figure
-from rknn_tts.numbers import figures, number
+from rknn_tts.numbers import column, figures, number
 from rknn_tts.present import MODELLED
 from rknn_tts.present_inspection import node_name
 
@@ -20,7 +20,8 @@ _NONE = "-"
 
 def comparison_blocks(comparison: Comparison) -> list[Block]:
     """Which two they are, what is loud, the sums, the operators, what else differs, and the notes."""
-    blocks: list[Block] = [Facts((("A", comparison.a.file), ("B", comparison.b.file)))]
+    pairs = (("A", comparison.a.file), ("B", comparison.b.file), ("costs", _unit_text(comparison)))
+    blocks: list[Block] = [Facts(pairs)]
     if comparison.targets:
         a, b = comparison.targets
         text = f"A is for {a}, B for {b}: what differs may be the target's doing, and none of a change to the graph."
@@ -40,8 +41,8 @@ def _differences(comparison: Comparison) -> Iterable[Block]:
     if comparison.cpu_gone or comparison.cpu_come:
         rows = [_layer_row("A", layer, "good") for layer in comparison.cpu_gone]
         rows += [_layer_row("B", layer, "warn") for layer in comparison.cpu_come]
-        columns = ("only in", "operator on the CPU", "KB", "layer")
-        title = "Layers on the CPU that went (only in A) and came (only in B)"
+        columns = ("only in", "operator on the CPU", "KB", "node")
+        title = "Layers on the CPU in one alone"
         yield Table(title, columns, tuple(rows), frozenset({2}), wraps=3)
     if comparison.passes:
         rows = [Row((change.name, _count(change.hits_a), _count(change.hits_b))) for change in comparison.passes]
@@ -53,11 +54,17 @@ def _differences(comparison: Comparison) -> Iterable[Block]:
         yield Table("Facts that differ", ("fact", "of", "value"), tuple(rows), wraps=2)
 
 
+def _unit_text(comparison: Comparison) -> str:
+    if comparison.unit != FRAME:
+        return f"of one run; {MODELLED}"
+    a, b = comparison.a.units, comparison.b.units
+    emitted = f"each run emits {a}" if a == b else f"a run of A emits {a}, one of B {b}"
+    return f"of one emitted frame ({emitted}); {MODELLED}"
+
+
 def _figure_table(comparison: Comparison) -> Table:
     rows = tuple(map(_figure_row, comparison.figures))
-    per = "emitted frame" if comparison.unit == FRAME else "run"
-    title = f"Sums, costs of one {per} ({MODELLED})"
-    return Table(title, ("figure", "unit", "A", "B", "B-A", "B/A"), rows, frozenset({2, 3, 4, 5}))
+    return Table("Sums", ("figure", "unit", "A", "B", "B-A", "B/A"), rows, frozenset({2, 3, 4, 5}))
 
 
 def _figure_row(figure: Figure) -> Row:
@@ -68,14 +75,25 @@ def _figure_row(figure: Figure) -> Row:
 
 def _operator_table(comparison: Comparison) -> Table:
     per = "frame" if comparison.unit == FRAME else "run"
-    rows = tuple(map(_operator_row, comparison.operators))
+    changed = [change for change in comparison.operators if change.differs]
+    alike = [change for change in comparison.operators if not change.differs]
+    shown = [*changed, *_in_one(alike)]
+    times = column([ms for change in shown for ms in (change.ms_a, change.ms_b)])
+    differences = column([change.difference_ms for change in shown])
+    rows = [
+        Row((change.name, str(change.layers_a), str(change.layers_b), ms_a, ms_b, _with_sign(difference)))
+        for change, ms_a, ms_b, difference in zip(shown, times[::2], times[1::2], differences, strict=True)
+    ]
     columns = ("operator", "layers A", "layers B", f"ms/{per} A", f"ms/{per} B", "B-A")
-    return Table(f"Modelled time by operator ({MODELLED})", columns, rows, frozenset(range(1, 6)))
+    return Table("Modelled time by operator", columns, tuple(rows), frozenset(range(1, 6)))
 
 
-def _operator_row(change: OperatorChange) -> Row:
-    a, b = figures(change.ms_a, change.ms_b)
-    return Row((change.name, str(change.layers_a), str(change.layers_b), a, b, _signed(change.difference_ms)))
+def _in_one(alike: Sequence[OperatorChange]) -> list[OperatorChange]:
+    """What does not differ, as one row, so that the columns still add up."""
+    if not alike:
+        return []
+    layers, ms = sum(change.layers_a for change in alike), sum(change.ms_a for change in alike)
+    return [OperatorChange(f"({len(alike)} more, alike)", layers, layers, ms, ms, 0.0)]
 
 
 def _layer_row(side: str, layer: LayerCost, tone: Tone) -> Row:
@@ -85,8 +103,14 @@ def _layer_row(side: str, layer: LayerCost, tone: Tone) -> Row:
 def _signed(difference: float | None) -> str:
     if difference is None:
         return _NONE
-    text = number(difference, _DIGITS)
-    return f"+{text}" if difference > 0 else text
+    return _with_sign(number(difference, _DIGITS))
+
+
+def _with_sign(figure: str) -> str:
+    """`figure` with its sign; without one where it shows nothing but zeros."""
+    if not figure.strip("-0."):
+        return figure.removeprefix("-")
+    return figure if figure.startswith("-") else f"+{figure}"
 
 
 def _count(hits: int | None) -> str:

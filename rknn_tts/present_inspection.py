@@ -11,9 +11,8 @@ from cost.table import CostRow, LayerCost
 from rknn_tts.blocks import Block, Facts, Notice, Row, Table
 from rknn_tts.engine_file import EngineHeader
 from rknn_tts.inspection import Inspection, OnnxFacts
-from rknn_tts.numbers import number, size
+from rknn_tts.numbers import column, number, size
 from rknn_tts.present import (
-    MODELLED,
     layers_pairs,
     manifest_pairs,
     measurement_table,
@@ -22,9 +21,6 @@ from rknn_tts.present import (
     verdict_table,
     window_text,
 )
-
-_MS_DIGITS = 3
-"""Significant digits of a modelled time: the model is worth no more."""
 
 _KINDS = {
     "engine": "RKNN engine",
@@ -111,11 +107,14 @@ def _tensors(inspection: Inspection) -> Iterable[Block]:
 def _proof(
     passes: Sequence[PassRecord], verdicts: Sequence[Verdict], measurements: Sequence[Measurement]
 ) -> Iterable[Block]:
-    if passes:
+    hit = [record for record in passes if record.hits]
+    if hit:
         rows = tuple(
-            Row((p.name, str(p.hits), "exact" if p.exact else "bounded", number(p.snr_db) or "-")) for p in passes
+            Row((p.name, str(p.hits), "exact" if p.exact else "bounded", number(p.snr_db) or "-")) for p in hit
         )
         yield Table("Passes", ("pass", "places", "algebra", "snr_db"), rows, frozenset({1, 3}))
+    if len(passes) > len(hit):
+        yield Notice("passes", f"{len(passes) - len(hit)} others found nothing to rewrite (--json names them).")
     if verdicts:
         yield verdict_table(verdicts)
     if measurements:
@@ -124,29 +123,41 @@ def _proof(
 
 def _cost_tables(inspection: Inspection) -> Iterable[Block]:
     if inspection.cost:
-        yield _cost_table("Cost by operator", "operator", inspection.cost)
-        yield _cost_table("Cost by target", "target", inspection.targets)
-        yield _layer_table("Dearest layers", "dearest layers", inspection.dearest)
+        yield _cost_table("Cost by operator (ms modelled)", "operator", inspection.cost)
+        yield _cost_table("Cost by target (ms modelled)", "target", inspection.targets)
+        yield _dearest_table(inspection.dearest)
     if inspection.cpu:
-        yield _layer_table("Layers on the CPU", "on the CPU", inspection.cpu)
+        yield _cpu_table(inspection.cpu)
 
 
 def _cost_table(title: str, first: str, cost: Sequence[CostRow]) -> Table:
     rows = tuple(
-        Row(
-            (row.name, str(row.layers), f"{row.cycles / 1e6:.2f}", size(row.rw_kb), number(row.modelled_ms, _MS_DIGITS))
-        )
-        for row in cost
+        Row((row.name, str(row.layers), _megacycles(row.cycles), size(row.rw_kb), ms))
+        for row, ms in zip(cost, column([row.modelled_ms for row in cost]), strict=True)
     )
-    columns = (first, "layers", "megacycles", "traffic", "ms")
-    return Table(f"{title} ({MODELLED})", columns, rows, frozenset({1, 2, 3, 4}))
+    return Table(title, (first, "layers", "megacycles", "traffic", "ms"), rows, frozenset({1, 2, 3, 4}))
 
 
-def _layer_table(title: str, first: str, layers: Sequence[LayerCost]) -> Table:
+def _dearest_table(layers: Sequence[LayerCost]) -> Table:
     rows = tuple(
-        Row((layer.op, size(layer.rw_kb), number(layer.modelled_ms, _MS_DIGITS), node_name(layer))) for layer in layers
+        Row((f"{layer.op} ({layer.target})", _megacycles(layer.cycles), size(layer.rw_kb), ms, node_name(layer)))
+        for layer, ms in zip(layers, column([layer.modelled_ms for layer in layers]), strict=True)
     )
-    return Table(f"{title} ({MODELLED})", (first, "traffic", "ms", "layer"), rows, frozenset({1, 2}), wraps=3)
+    columns = ("dearest layers", "megacycles", "traffic", "ms", "node")
+    return Table("Dearest layers (ms modelled)", columns, rows, frozenset({1, 2, 3}), wraps=4)
+
+
+def _cpu_table(layers: Sequence[LayerCost]) -> Table:
+    rows = tuple(
+        Row((layer.op, size(layer.rw_kb), ms, node_name(layer)))
+        for layer, ms in zip(layers, column([layer.modelled_ms for layer in layers]), strict=True)
+    )
+    columns = ("on the CPU", "traffic", "ms", "node")
+    return Table("Layers on the CPU (ms modelled)", columns, rows, frozenset({1, 2}), wraps=3)
+
+
+def _megacycles(cycles: int) -> str:
+    return f"{cycles / 1e6:.2f}"
 
 
 def node_name(layer: LayerCost) -> str:

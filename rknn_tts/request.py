@@ -62,8 +62,8 @@ class Request:
         ("compile", "surgery", "inspect"),
         positional=True,
     )
-    a: str | None = _option("The engine to compare with, its manifest or its layer table.", ("diff",), positional=True)
-    b: str | None = _option("The engine that is compared, its manifest or its layer table.", ("diff",), positional=True)
+    a: str | None = _option("The engine to compare B with, its manifest or layer table.", ("diff",), positional=True)
+    b: str | None = _option("The engine to compare with A, its manifest or layer table.", ("diff",), positional=True)
     target: str | None = _option(
         "The SoC to build for: rk3588, rk3576, rk3568, rk3566 or rk3562. Export without: what pays on each of them.",
         WRITING,
