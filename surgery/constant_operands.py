@@ -14,7 +14,11 @@ from surgery.weights import tensor_of, weight_of
 
 @dataclass(frozen=True)
 class Operand:
-    """One input of a node of two, `value`; and the other, a constant `values` that leaves its shape as it is."""
+    """One input of a node of two, `value`, at `place`; and the other, a constant that leaves its shape as it is.
+
+    `values` is the constant with one number along each axis on which it does not vary; of rank 0 where it is one number
+    in all. Exporters write constants as large as what they change.
+    """
 
     value: ir.Value
     values: Array
@@ -24,7 +28,7 @@ class Operand:
 def operand_of(node: ir.Node, operators: tuple[Matched, ...]) -> Operand | None:
     """What `node`, one of `operators`, makes of which value; None where it reads no float32 constant, or two.
 
-    None too where it is not known that the value keeps its shape. A constant of one number is returned with rank 0.
+    None too where it is not known that the value keeps its shape.
     """
     if not may_have_operand(node, operators):
         return None
@@ -34,7 +38,7 @@ def operand_of(node: ir.Node, operators: tuple[Matched, ...]) -> Operand | None:
         return None
     if values.ndim and not _fits(values.shape, value.shape):
         return None
-    return Operand(value, values.reshape(()) if values.size == 1 else values, place)
+    return Operand(value, _narrowed(values), place)
 
 
 def may_have_operand(node: ir.Node, operators: tuple[Matched, ...]) -> bool:
@@ -50,3 +54,11 @@ def _fits(sizes: tuple[int, ...], of: ir.Shape | None) -> bool:
     if of is None or len(of) < len(sizes):
         return False
     return all(size in (1, known) for size, known in zip(sizes[::-1], tuple(of)[::-1], strict=False))
+
+
+def _narrowed(values: Array) -> Array:
+    for axis, size in enumerate(values.shape):
+        first = values.take([0], axis) if size else values
+        if size > 1 and np.all(values == first):
+            values = first
+    return values.reshape(()) if values.size == 1 else values
