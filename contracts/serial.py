@@ -24,6 +24,10 @@ DEEPEST = 100
 """Levels of lists and objects that are read: the deepest file of ours, a manifest, has seven."""
 
 
+LARGEST = 2**63 - 1
+"""Of whole numbers: as large as ONNX's own. Far larger ones are no floats, and no size or count of anything."""
+
+
 class TooDeep(ValueError):
     """JSON data is nested deeper than any file of ours."""
 
@@ -107,6 +111,8 @@ def _read(kind: Any, data: object, where: str) -> object:
                 raise ValueError(f"{where}: {data!r:.60}... is too large for a number") from None
     elif kind is int and isinstance(data, bool):
         pass
+    elif kind is int and isinstance(data, int) and abs(data) > LARGEST:
+        raise ValueError(f"{where}: {data!r:.60}... is too large for a number")
     elif kind in (int, str, bool) and isinstance(data, kind):
         return data
     raise ValueError(f"{where}: {_name(kind)} was expected, not {data!r:.60}")

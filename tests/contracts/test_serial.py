@@ -93,6 +93,7 @@ def test_from_json_gives_back_every_bit_when_number_is_finite(number: float) -> 
         ({"ratio": 1.0, "inner": {"size": 1}, "colour": "green"}, "Outer.colour: 'green' is none of red, blue"),
         ({"ratio": 1.0, "inner": {"size": 1}, "flag": 1}, "Outer.flag: bool was expected, not 1"),
         ({"ratio": 1.0, "inner": {"size": 1}, "table": {"a": "b"}}, "Outer.table.a: float was expected, not 'b'"),
+        ({"ratio": 1, "inner": {"size": 2**63}}, "Outer.inner.size: 9223372036854775808... is too large for a number"),
         ({"ratio": 10**400, "inner": {"size": 1}}, f"Outer.ratio: 1{'0' * 59}... is too large for a number"),
         ([], "Outer: Outer was expected, not []"),
         (None, "Outer: Outer was expected, not None"),

@@ -42,7 +42,7 @@ def run_make(checkout: Path, *arguments: str, **variables: str) -> tuple[int, di
     return done.returncode, dict(line.split("=", 1) for line in done.stdout.splitlines() if "=" in line)
 
 
-@pytest.mark.parametrize("target", ["engine", "export", "compile", "inspect", "families", "doctor", "clean"])
+@pytest.mark.parametrize("target", ["engine", "export", "compile", "inspect", "diff", "families", "doctor", "clean"])
 def test_make_runs_the_command_of_the_same_name_when_asked(checkout: Path, target: str) -> None:
     status, said = run_make(checkout, target)
     assert status == 0

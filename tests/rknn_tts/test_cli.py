@@ -105,6 +105,9 @@ def test_version_is_that_of_the_project(capsys: pytest.CaptureFixture[str]) -> N
         (["engine", "piper"], "engine needs --target. The SoC to build for: rk3588, "),
         (["compile"], "compile needs MODEL. "),
         (["inspect"], "inspect needs MODEL. "),
+        (["diff"], "diff needs A. "),
+        (["diff", "a.rknn"], "diff needs B. "),
+        (["diff", "no/such/file", "."], "no/such/file: there is no such file."),
         ([*ENGINE_WORDS, "--tagret", "x"], "There is no option --tagret. Did you mean --target?"),
         ([*ENGINE_WORDS, "--xyzzy"], "There is no option --xyzzy. `rknn-tts engine --help`"),
         (["compile", "x.onnx", "--window", "3"], "compile takes no --window. `rknn-tts compile --help`"),
@@ -277,7 +280,13 @@ def test_bug_has_a_traceback_when_it_is_asked_for(
 
 @pytest.mark.parametrize(
     ("words", "key"),
-    [(["families"], "families"), (["clean"], "removed"), (["doctor"], "findings"), (["inspect", "FILE"], "inspection")],
+    [
+        (["families"], "families"),
+        (["clean"], "removed"),
+        (["doctor"], "findings"),
+        (["inspect", "FILE"], "inspection"),
+        (["diff", "FILE", "FILE"], "diff"),
+    ],
 )
 def test_other_commands_have_their_findings_in_the_same_object(
     capsys: pytest.CaptureFixture[str], asked: list[Request], tmp_path: Path, words: list[str], key: str

@@ -70,7 +70,7 @@ def test_deliver_spoils_no_file_when_the_command_was_refused_for_it(
     assert path.read_bytes() == b"\x08\x08"
 
 
-@pytest.mark.parametrize("command", ["inspect", "families", "passes", "doctor", "clean"])
+@pytest.mark.parametrize("command", ["inspect", "diff", "families", "passes", "doctor", "clean"])
 def test_deliver_shows_nothing_of_a_command_that_found_nothing(
     command: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

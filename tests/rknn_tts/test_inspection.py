@@ -11,7 +11,7 @@ import pytest
 
 from contracts.contract import METADATA_KEY, Contract, Source, TensorSpec, contract_to_metadata, short_contract
 from contracts.errors import UserInput
-from contracts.manifest import EngineFile, Layers, Manifest, SetManifest, manifest_text
+from contracts.manifest import CpuLayer, EngineFile, Layers, Manifest, SetManifest, manifest_text
 from contracts.serial import to_json
 from contracts.verdicts import at_least
 from logs.layer_table import Layer
@@ -73,6 +73,14 @@ def test_inspection_of_an_engine_has_manifest_and_cost_when_they_are_at_hand(tmp
         "ConvAdd (NPU)": 0.021,
         "InputOperator (in/out)": 0.0016,
     }
+    assert [(row.name, row.layers, round(row.modelled_ms, 6)) for row in found.targets] == [
+        ("CPU", 1, 0.208),
+        ("NPU", 1, 0.021),
+        ("in/out", 1, 0.0016),
+    ]
+    assert [layer.name for layer in found.dearest] == ["Slice:s", "Conv:c", "InputOperator:x"]
+    assert [(layer.name, layer.rw_kb) for layer in found.cpu] == [("Slice:s", 40.0)]
+    assert found.layers == manifest.layers
 
 
 def test_inspection_of_an_engine_is_said_to_be_stale_when_the_manifest_is_of_another(tmp_path: Path) -> None:
@@ -111,6 +119,8 @@ def test_inspection_of_an_engine_goes_on_when_the_manifest_is_broken(tmp_path: P
         ("[{}]", "cannot be read"),
         ("3", "cannot be read"),
         ("[]", "is of another build"),
+        ('{"a": 1}', "cannot be read"),
+        ("[" * 100_000, "cannot be read"),
     ],
 )
 def test_inspection_shows_sums_alone_when_the_layers_do_not_fit(tmp_path: Path, layers: str | None, note: str) -> None:
@@ -121,8 +131,50 @@ def test_inspection_shows_sums_alone_when_the_layers_do_not_fit(tmp_path: Path, 
     else:
         table.write_text(layers)
     found = inspect_file(path, tmp_path)
-    assert found.cost == ()
+    assert (found.cost, found.targets, found.dearest) == ((), (), ())
+    assert found.layers is not None
+    assert (found.layers.count, found.layers.cycles) == (3, 1000)
     assert note in found.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("rw_kb", -1.0), ("rw_kb", float("nan")), ("rw_kb", float("inf")), ("cycles", -1)]
+)
+def test_inspection_shows_sums_alone_when_the_layers_have_figures_of_no_build(
+    tmp_path: Path, key: str, value: float
+) -> None:
+    path, _ = write_engine(tmp_path)
+    layers = [dict(item) for item in json.loads((tmp_path / "build-logs" / "x.layers.json").read_text())]
+    layers[1][key] = value
+    (tmp_path / "build-logs" / "x.layers.json").write_text(json.dumps(layers))
+    found = inspect_file(path, tmp_path)
+    assert found.cost == ()
+    assert "layer 1: " in found.notes[0]
+    assert "are no figures of a build" in found.notes[0]
+
+
+def test_inspection_names_the_cpu_layers_of_the_manifest_when_the_layers_are_not_at_hand(tmp_path: Path) -> None:
+    path, manifest = write_engine(tmp_path)
+    (tmp_path / "build-logs" / "x.layers.json").unlink()
+    assert manifest.layers is not None
+    told = replace(manifest.layers, cpu=(CpuLayer("Slice", "Slice:s", 40.0),))
+    path.with_suffix(".json").write_text(manifest_text(replace(manifest, layers=told)))
+    found = inspect_file(path, tmp_path)
+    # By hand: 0.04 MB at 5 GB/s and 5 ms a MB.
+    assert [(layer.name, round(layer.modelled_ms, 6)) for layer in found.cpu] == [("Slice:s", 0.208)]
+    assert "build again there with --force" in found.notes[0]
+
+
+def test_inspection_of_a_layer_table_has_its_sums_and_its_cost(tmp_path: Path) -> None:
+    write_engine(tmp_path)
+    found = inspect_file(tmp_path / "build-logs" / "x.layers.json", tmp_path)
+    assert (found.kind, found.manifest) == ("layers", None)
+    assert found.layers is not None
+    assert (found.layers.count, found.layers.cycles, found.layers.rw_kb) == (3, 1000, 148.0)
+    # By hand: 1000 cycles at 1 GHz, 0.148 MB at 5 GB/s, 0.04 MB on the CPU at 5 ms a MB.
+    assert round(found.layers.modelled_ms, 6) == 0.2306
+    assert [layer.name for layer in found.layers.cpu] == [layer.name for layer in found.cpu] == ["Slice:s"]
+    assert "stand in the manifest" in found.notes[0]
 
 
 @pytest.mark.parametrize("name", ["/etc/passwd", "../x.layers.json", "build-logs/../../x"])
@@ -211,6 +263,12 @@ def test_inspection_of_an_onnx_goes_on_when_its_contract_is_broken(tmp_path: Pat
         b'{"schema": "rknn-tts/engine/1", "family": 1}',
         b'{"a":' * 100_000,
         b"{\xff\xfe",
+        b"[",
+        b"[]",
+        b"[1, 2]",
+        b'[{"id": 1}]',
+        b"[" * 100_000,
+        b"[\xff\xfe",
         b"PK\x03\x04" + b"\x07" * 500,
         b"RIFF\x00\x00\x00\x00WAVE",
         b"<html></html>",

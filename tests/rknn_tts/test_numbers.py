@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from rknn_tts.numbers import figures, number, size
+from rknn_tts.numbers import column, figures, number, size
 
 
 @pytest.mark.parametrize(
@@ -54,3 +54,19 @@ def test_figures_differ_on_paper_when_they_differ(
 )
 def test_size_is_in_megabytes_when_it_is_large(size_kb: float, text: str) -> None:
     assert size(size_kb) == text
+
+
+@pytest.mark.parametrize(
+    ("values", "texts"),
+    [
+        ([11.53, 0.0079, 0.0], ["11.53", "0.01", "0.00"]),
+        ([-0.25274, 0.0016], ["-0.2527", "0.0016"]),
+        ([12345.6, 0.4], ["12346", "0"]),
+        ([0.0, 0.0], ["0", "0"]),
+        ([math.nan, 1.0], ["nan", "1.000"]),
+        ([math.inf], ["inf"]),
+        ([], []),
+    ],
+)
+def test_column_shows_as_many_decimals_as_the_largest_needs(values: list[float], texts: list[str]) -> None:
+    assert column(values) == texts

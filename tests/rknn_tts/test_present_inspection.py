@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from cost.table import CostRow
+from contracts.contract import PassRecord
+from cost.table import CostRow, LayerCost, cpu_layers_of_sums
 from rknn_tts.blocks import plain_text
 from rknn_tts.engine_file import EngineHeader
 from rknn_tts.inspection import Inspection, OnnxFacts, OnnxTensor
@@ -37,6 +40,7 @@ def facts(**more: object) -> OnnxFacts:
         ("engine", "RKNN engine"),
         ("manifest", "manifest of an engine"),
         ("set", "manifest of a set"),
+        ("layers", "layer table of a build"),
         ("onnx", "ONNX model"),
     ],
 )
@@ -74,8 +78,50 @@ def test_manifest_has_the_tensors_and_its_verdicts_that_only_a_board_proves() ->
 
 
 def test_cost_is_told_in_readable_units() -> None:
-    shown = lines(cost=(CostRow("Conv (NPU)", 3, 2_500_000, 1500.0, 1.234),))
-    assert shown[-1] == "Conv (NPU) 3 2.50 1.5 MB 1.23"
+    row = CostRow("Conv (NPU)", 3, 2_500_000, 1500.0, 12.345)
+    shown = lines(
+        cost=(row, CostRow("Add (NPU)", 1, 0, 0.4, 0.00008)),
+        targets=(replace(row, name="NPU"),),
+        dearest=(LayerCost("ConvAdd", "NPU", "Conv:/dec/a:b", 500_000, 900.0, 0.68),),
+        cpu=(LayerCost("Sin", "CPU", "Sin:/dec/sin", 0, 1000.0, 5.2), LayerCost("Sin", "CPU", "", 0, 40.0, 0.208)),
+    )
+    assert shown[shown.index("operator layers megacycles traffic ms") :] == [
+        "operator layers megacycles traffic ms",
+        "Conv (NPU) 3 2.50 1.5 MB 12.35",
+        "Add (NPU) 1 0.00 400 bytes 0.00",
+        "",
+        "target layers megacycles traffic ms",
+        "NPU 3 2.50 1.5 MB 12.35",
+        "",
+        "dearest layers megacycles traffic ms node",
+        "ConvAdd (NPU) 0.50 900.0 KB 0.6800 /dec/a:b",
+        "",
+        "on the CPU traffic ms node",
+        "Sin 1.0 MB 5.200 /dec/sin",
+        "Sin 40.0 KB 0.208 (no name)",
+    ]
+
+
+def test_layers_on_the_cpu_are_all_in_the_table_and_none_in_the_summary() -> None:
+    assert MANIFEST.layers is not None
+    shown = lines(manifest=MANIFEST, layers=MANIFEST.layers, cpu=cpu_layers_of_sums(MANIFEST.layers.cpu))
+    assert "layers: 236, 6 of them on the CPU" in shown
+    assert "work: 8.3 megacycles, 85.2 MB of traffic" in shown
+    assert [line for line in shown if line.startswith("on the CPU:")] == []
+    assert len([line for line in shown if line.startswith("Slice 40.0 KB 0.2080 /flow/flows.")]) == 6
+
+
+def test_layer_table_alone_is_told_with_its_sums() -> None:
+    shown = lines(kind="layers", layers=MANIFEST.layers)
+    assert "kind: layer table of a build, 1.5 MB, sha256 0123456789abcdef" in shown
+    assert "time: 26.1 ms a run (modelled, not measured on a board)" in shown
+
+
+def test_passes_that_found_nothing_are_counted_alone() -> None:
+    passes = (PassRecord("fold_flip", 4, True, 130.0), PassRecord("a", 0, True), PassRecord("b", 0, False))
+    shown = lines(manifest=replace(MANIFEST, passes=passes))
+    assert "fold_flip 4 exact 130" in shown
+    assert "passes: 2 others found nothing to rewrite (--json names them)." in shown
 
 
 def test_notes_come_as_warnings_and_control_characters_as_text() -> None:

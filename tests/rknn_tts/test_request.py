@@ -43,6 +43,7 @@ def test_option_is_spelt_for_the_command_line_and_for_make(name: str, flag: str,
         ("export", {"family"}),
         ("compile", {"model", "target"}),
         ("inspect", {"model"}),
+        ("diff", {"a", "b"}),
         ("families", set()),
     ],
 )
