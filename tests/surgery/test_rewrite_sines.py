@@ -20,9 +20,9 @@ from tests.surgery.graphs import check
 from tests.surgery.one_operator import left_alone, operators, weight
 
 RNG = np.random.default_rng(5)
-ALPHA = RNG.uniform(0.3, 1.5, (1, 6, 1)).astype(np.float32)
+ALPHA = RNG.uniform(0.3, 1.5, (1, 32, 1)).astype(np.float32)
 FORMS = ("clip", "floor", "triangle")
-SHAPE = (1, 6, 40)
+SHAPE = (1, 32, 10)
 
 
 def node(op: str, inputs: str, output: str, **attributes: Any) -> NodeProto:
@@ -98,7 +98,7 @@ GRAPHS = {
     "negative gain": graph(*SNAKE, i=-1 / ALPHA),
     "gain of many axes": graph(*SNAKE, i=RNG.uniform(0.5, 1, SHAPE)),
     "negative alpha": graph(*SNAKE, a=-ALPHA),
-    "alpha by step": graph(*SNAKE, a=RNG.uniform(0.5, 1, (1, 1, 40))),
+    "alpha by step": graph(*SNAKE, a=RNG.uniform(0.5, 1, (1, 1, 10))),
     "product that is read again": graph(*SNAKE[:4], node("Add", "ax k", "y")),
     "sine": graph(node("Sin", "x", "y")),
     "scaled sine": graph(node("Mul", "a x", "ax"), node("Sin", "ax", "y")),
@@ -106,12 +106,13 @@ GRAPHS = {
     "sine that is an output": graph(*SNAKE, outputs=("y", "s")),
     "cube": graph(node("Sin", "x", "s"), node("Pow", "s three", "y"), three=3.0),
     "another base": graph(node("Sin", "x", "s"), node("Pow", "two s", "y")),
-    "four axes": graph(node("Sin", "x", "s"), node("Mul", "s s", "y"), shape=(2, 3, 4, 5)),
+    "four axes": graph(node("Sin", "x", "s"), node("Mul", "s s", "y"), shape=(2, 40, 4, 5)),
     "five axes": graph(node("Sin", "x", "s"), node("Mul", "s s", "y"), shape=(2, 3, 4, 5, 2)),
     "two axes": graph(node("Mul", "x r", "t"), node("Sin", "t", "y"), shape=(2, 30), r=RNG.uniform(0.5, 1, 30)),
+    "more channels than a diagonal takes": graph(node("Sin", "x", "s"), node("Mul", "s s", "y"), shape=(1, 136, 5)),
     "one axis": graph(node("Sin", "x", "s"), node("Mul", "s s", "y"), shape=(50,)),
     "no axis": graph(node("Sin", "x", "y"), shape=()),
-    "more channels than steps": graph(node("Sin", "x", "y"), shape=(1, 3000, 2)),
+    "more channels than a convolution takes": graph(node("Sin", "x", "y"), shape=(1, 3000, 2)),
     "opset 7": graph(*SNAKE, opset=7),
     "opset 10": graph(*SNAKE, opset=10),
     "opset 19": graph(*SNAKE, opset=19),
@@ -164,7 +165,7 @@ def test_clip_is_zero_beyond_one_wave() -> None:
 
 @settings(max_examples=30, deadline=None)
 @given(
-    alpha=st.floats(9.5e-5, 4.0), channels=st.integers(1, 9), steps=st.integers(1, 30),
+    alpha=st.floats(9.5e-5, 4.0), channels=st.sampled_from([1, 9, 32, 40, 130]), steps=st.integers(1, 30),
     target=st.sampled_from([None, "rk3588"]), seed=st.integers(0, 99),
 )  # fmt: skip
 def test_snake_is_near_the_formula_for_any_alpha(
@@ -187,7 +188,7 @@ def angles_near_zeros(reach: int) -> Array:
 @pytest.mark.parametrize("target", [None, "rk3588"])
 def test_square_keeps_its_zeros_when_the_argument_is_near_one(target: str | None) -> None:
     """A polynomial without the double zero is off by 4e-5 there, where this is off by the rounding of the argument."""
-    x = angles_near_zeros(7).astype(np.float32).reshape(1, 1, -1)
+    x = angles_near_zeros(7).astype(np.float32).reshape(1, 1, -1) * np.ones((1, 32, 1), np.float32)
     original = graph(node("Sin", "x", "s"), node("Mul", "s s", "y"), shape=x.shape)
     got = run(rewrite_sines("triangle", target=target).rewrite(original).model, {"x": x})["y"].astype(np.float64)
     root = np.abs(np.sin(x.astype(np.float64)))
@@ -198,11 +199,12 @@ def test_square_keeps_its_zeros_when_the_argument_is_near_one(target: str | None
 
 @pytest.mark.parametrize("target", [None, "rk3588"])
 def test_channel_is_right_in_proportion_near_zero_when_it_has_a_reach_of_its_own(target: str | None) -> None:
-    alphas = np.array([9.5e-5, 1.0], np.float32).reshape(1, 2, 1)
-    original = graph(*SNAKE[:4], shape=(1, 2, 400), outputs=("k",), a=alphas, i=1 / alphas)
-    x = np.geomspace(1e-3, 20, 400).astype(np.float32) * np.ones((1, 2, 1), np.float32)
+    alphas = np.ones((1, 32, 1), np.float32)
+    alphas[0, 0] = 9.5e-5
+    original = graph(*SNAKE[:4], shape=(1, 32, 400), outputs=("k",), a=alphas, i=1 / alphas)
+    x = np.geomspace(1e-3, 20, 400).astype(np.float32) * np.ones((1, 32, 1), np.float32)
     (site,) = sine_sites(original)
-    bound = rewrite_sines("triangle", {site: [0.01, 8.0]}, target=target)
+    bound = rewrite_sines("triangle", {site: [0.01, *[8.0] * 31]}, target=target)
     got = run(bound.rewrite(original).model, {"x": x})["k"].astype(np.float64)
     wanted = np.sin(alphas.astype(np.float64) * x) ** 2 / alphas
     assert np.abs(got[0, 0] / wanted[0, 0] - 1).max() < 7e-5
@@ -256,7 +258,7 @@ def test_graph_around_stays_when_a_branch_reads_the_sine() -> None:
 
 ALONE = {
     "no sine": graph(node("Cos", "x", "y")),
-    "unknown length": graph(*SNAKE, shape=(1, 6, "T")),
+    "unknown length": graph(*SNAKE, shape=(1, 32, "T")),
     "unknown channels": graph(node("Sin", "x", "y"), shape=(1, "C", 4)),
     "no element": graph(node("Sin", "x", "y"), shape=(1, 6, 0)),
     "float64": graph(node("Sin", "x", "y"), dtype=TensorProto.DOUBLE),
@@ -278,7 +280,7 @@ def test_graph_is_left_alone_when_the_form_is_exact() -> None:
 
 @pytest.mark.parametrize(
     ("given", "values"),
-    [("a", np.full((1, 6, 1), 1e6)), ("i", np.full((1, 6, 1), 1e10)), ("i", np.zeros((1, 6, 1)))],
+    [("a", np.full((1, 32, 1), 1e6)), ("i", np.full((1, 32, 1), 1e10)), ("i", np.zeros((1, 32, 1)))],
 )
 def test_factor_stays_when_fp16_does_not_hold_it(given: str, values: Array) -> None:
     constants: dict[str, Any] = {given: values}
@@ -309,10 +311,24 @@ def test_factory_raises_when_the_form_or_degree_is_unknown(arguments: tuple[Any,
 
 
 def test_pass_raises_when_a_site_has_other_channels_than_reaches() -> None:
-    with pytest.raises(ValueError, match=r"the sine s has the shape \[1, 6, 40\], and 5 reaches by channel"):
+    with pytest.raises(ValueError, match=r"the sine s has the shape \[1, 32, 10\], and 5 reaches by channel"):
         rewrite_sines("triangle", [1.0] * 5).rewrite(GRAPHS["snake"])
 
 
 def test_bound_is_lower_when_the_degree_is() -> None:
     bounds = [rewrite_sines("triangle", degree=degree).declaration.exactness for degree in (1, 2, 3)]
     assert [bound.minimum_db for bound in bounds if isinstance(bound, Bounded)] == [32, 68, 93]
+
+
+@pytest.mark.parametrize(
+    ("channels", "target", "convolutions", "diagonals"),
+    [(31, "rk3588", 0, 0), (32, "rk3588", 7, 3), (128, "rk3588", 7, 3), (129, "rk3588", 7, 0), (1025, "rk3588", 0, 0),
+     (128, None, 0, 0), (128, "rk3562", 0, 0), (128, "rk3576", 0, 0), (128, "rk3566", 0, 0), (128, "rk3568", 0, 0)],
+)  # fmt: skip
+def test_affine_steps_are_convolutions_when_they_pay(
+    channels: int, target: str | None, convolutions: int, diagonals: int
+) -> None:
+    nodes = (node("Sin", "x", "s"), node("Mul", "s s", "q"), node("Add", "x q", "y"))
+    made = near_after("triangle", graph(*nodes, shape=(1, channels, 4)), target=target)
+    groups = [one.attributes.get_int("group", 1) for one in made.graph if one.op_type == "Conv"]
+    assert (len(groups), groups.count(1)) == (convolutions, diagonals)
