@@ -8,8 +8,8 @@ Layer: Conv, ConvTranspose, or Gemm with beta = 1, by constants; its channels ar
 Left alone: one that trains, or is asked for its running statistics; one that stands before a layer, for its padding is
 zero; a layer whose output has other readers, or whose weights would leave fp16's range (`surgery.linear_layers`).
 
-The compiler folds one behind a Conv itself, and passes over the tensor once more behind a ConvTranspose (measured,
-2.3.2).
+The compiler folds one behind a Conv or ConvTranspose itself. Where a pass writes the layer as another and a shuffle,
+as `rewrite_long_transposed_conv` does, it passes over the tensor once more for one behind that (measured, 2.3.2).
 
 Exact: the same affine step for each channel, before the sum instead of after.
 """
