@@ -67,4 +67,5 @@ def sums_of(layers: tuple[Layer, ...]) -> Layers:
 
 
 def _same_build(found: Layers, told: Layers) -> bool:
-    return (found.count, found.cycles) == (told.count, told.cycles)
+    same_traffic = math.isclose(found.rw_kb, told.rw_kb)
+    return (found.count, found.cycles) == (told.count, told.cycles) and same_traffic

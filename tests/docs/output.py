@@ -15,8 +15,9 @@ _HELD = (
     re.compile(r"\w+ simulator (\S+) "),
     re.compile(r"size: (\S+) MB"),
     re.compile(r"time: (\S+) ms(?: a run for (\S+) ms)?"),
+    re.compile(r"modelled time ms/frame (\S+) (\S+)"),
 )
-"""Lines whose figures are held: the simulator's dB, the engine's size, the modelled time of a run."""
+"""Lines whose figures are held: the simulator's dB, the engine's size, the modelled time of a run and of a frame."""
 
 TOLERANCE = 0.02
 """Relative: builds are the same byte for byte, so what differs is rounding (of 49 dB, 1 dB; of 30 ms, 0.6)."""

@@ -8,7 +8,8 @@ from tests.docs.output import missing_lines
 
 PRINTED = (
     "passed  simulator     49.15   40  dB\npassed  fp32.whole  115  95  dB\nengine:   a.rknn\nsize:  19.7 MB\n"
-    "time:   29.9 ms a run for 522 ms of audio (modelled)\nlog:  b.log\nnote: this is en.onnx of a package (CC0).\n"
+    "time:   29.9 ms a run for 522 ms of audio (modelled)\nmodelled time  ms/frame  0.66  0.85  +0.19  1.27\n"
+    "log:  b.log\nnote: this is en.onnx of a package (CC0).\n"
 )
 
 
@@ -21,6 +22,7 @@ PRINTED = (
         "...\nengine: a.rknn\n...\n",
         "passed simulator 49 40 dB\nlog: b.log",
         "time: 30.4 ms a run for 522 ms ...",
+        "modelled time ms/frame 0.665 0.852 +0.3 2",
         "note: this is ...",
         "",
     ],
@@ -36,6 +38,7 @@ def test_missing_lines_finds_none_when_only_other_figures_and_left_out_lines_dif
         ("engine: a", ["engine: a"]),
         ("passed  simulator  42.8  40  dB", ["passed  simulator  42.8  40  dB"]),
         ("size: 18.7 MB", ["size: 18.7 MB"]),
+        ("modelled time ms/frame 0.66 0.8 +0.14 1.2", ["modelled time ms/frame 0.66 0.8 +0.14 1.2"]),
         ("time: 26 ms a run for ...", ["time: 26 ms a run for ..."]),
         ("time: 29.9 ms a run for 640 ms ...", ["time: 29.9 ms a run for 640 ms ..."]),
         ("log: b.log\nengine: a.rknn", ["engine: a.rknn"]),

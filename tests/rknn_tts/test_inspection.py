@@ -137,6 +137,14 @@ def test_inspection_shows_sums_alone_when_the_layers_do_not_fit(tmp_path: Path, 
     assert note in found.notes[0]
 
 
+def test_inspection_shows_sums_alone_when_the_layers_have_another_traffic(tmp_path: Path) -> None:
+    path, _ = write_engine(tmp_path)
+    table = tmp_path / "build-logs" / "x.layers.json"
+    table.write_text(table.read_text().replace("100.0", "101.0"))
+    found = inspect_file(path, tmp_path)
+    assert (found.cost, "is of another build" in found.notes[0]) == ((), True)
+
+
 @pytest.mark.parametrize(
     ("key", "value"), [("rw_kb", -1.0), ("rw_kb", float("nan")), ("rw_kb", float("inf")), ("cycles", -1)]
 )
