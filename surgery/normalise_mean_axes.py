@@ -21,13 +21,11 @@ from dataclasses import dataclass
 import onnx_ir as ir
 
 from surgery.declaration import Declaration, Exact, Pass, Rewritten
-from surgery.graph import input_at
 from surgery.inferred import static_shape
 from surgery.matching import Matched, is_one_of, opset_of
 from surgery.node_rewrites import rewrite_nodes
-from surgery.reductions import reduced
+from surgery.reductions import keeps_axes, reduced, reduced_axes
 from surgery.splice import Draft, splice, whole_numbers
-from surgery.weights import weight_of
 
 DECLARATION = Declaration(
     name="normalise_mean_axes",
@@ -75,32 +73,13 @@ def _write(mean: _Mean) -> None:
     splice(mean.node, draft.nodes, [shaped], DECLARATION.name)
 
 
-def _keeps(node: ir.Node) -> bool:
-    return "keepdims" not in node.attributes or bool(node.attributes["keepdims"].as_int())
-
-
 def _look(node: ir.Node) -> _Mean | None:
     """The plan for one node; None where it stays as it is."""
     shape = static_shape(node.inputs[0]) if node.inputs else None
-    axes = None if shape is None else _axes(node, len(shape))
+    axes = None if shape is None else reduced_axes(node, len(shape))
     if shape is None or axes is None or 0 in shape:
         return None
-    if not _keeps(node):
+    if not keeps_axes(node):
         return _Mean(node, axes, shape[:2]) if (len(shape), axes) == (_RANK, _POOLED) else None
     whole = len(axes) == len(shape) > 1 and shape[0] == 1
     return _Mean(node, axes[1:], None) if whole and node.outputs[0].is_graph_output() else None
-
-
-def _axes(node: ir.Node, rank: int) -> tuple[int, ...] | None:
-    """The axes from the front, sorted; every one where none is stated. None where they are computed, or none at all."""
-    given = input_at(node, 1)
-    weight = weight_of(given)
-    if given is not None and weight is None:
-        return None
-    stated = (
-        node.attributes["axes"].as_ints() if "axes" in node.attributes else () if weight is None else weight.tolist()
-    )
-    noop = "noop_with_empty_axes" in node.attributes and node.attributes["noop_with_empty_axes"].as_int()
-    if not stated:
-        return None if noop else tuple(range(rank))
-    return tuple(sorted(axis % rank for axis in stated)) if rank else None

@@ -1,0 +1,189 @@
+"""Write an instance normalisation the way the NPU does it in the fewest passes over memory.
+
+Before: m = ReduceMean(x), d = x - m, v = ReduceMean(d^2), y = d / Sqrt(v + epsilon), over all axes behind the channels
+        of x [N, C, ...] (`surgery.norm_chains` has the spellings)
+After:  y = InstanceNormalization(x), scale 1 and bias 0
+
+Before: the same, or InstanceNormalization, and a constant scale and bias for each channel
+After:  InstanceNormalization(x), scale 1 and bias 0, and BatchNormalization, mean 0 and variance 1, which has them
+
+Before: either, x [N, C, T] with T no multiple of 4, for rk3566 or rk3568
+After:  m = GlobalAveragePool(x), d = x + Neg(m), v = GlobalAveragePool(d d), y = d / Sqrt(v + epsilon)
+
+The toolkit makes Transpose, exNorm, Transpose of InstanceNormalization, and of the chain too where it ends in Div by
+Sqrt; of the other spellings it makes 15 layers. A scale and a bias it puts behind as a Mul and an Add, two passes; a
+BatchNormalization is one. On rk3566 and rk3568 those Transposes fall to the CPU unless T is a multiple of 4, and cost
+more than the pools (convolutions there). Between two convolutions, modelled ms (measured, 2.3.2):
+
+    [1, 128, 1200]               rk3588   rk3576   rk3566 and rk3568
+    chain by Mul and Reciprocal    1.14     1.17     6.39
+    known chain, Mul, Add          0.87     0.87     4.56
+    this                           0.81     0.81     4.50
+    [1, 128, 1201], chain                            7.58
+    [1, 128, 1201], this                             4.90
+
+Left alone: a chain whose parts something else reads, an unknown number of channels, other types, a scale and bias along
+the last axis (a layer normalisation, `fuse_layer_norm`'s), a computed scale and bias (AdaIN), which stay as they are.
+Only where there is no padding in T is a mean over it the right one; one with a mask is no such chain
+(`rewrite_means_as_pools`).
+
+In fp16: exNorm gives 65 dB in the simulator for x of deviation 0.001 to 100, the pools NaN where |d| exceeds 256, d d
+being above 65504. A public report has exNorm lose precision on a board (toolkit issue 149); no board was available.
+
+Exact: the definition of the operator.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import onnx_ir as ir
+from numpy.typing import NDArray
+
+from contracts.targets import EVERY_TARGET
+from surgery.declaration import Declaration, Exact, Pass
+from surgery.graph import input_at, input_of
+from surgery.matching import Matched, is_one_of
+from surgery.node_rewrites import rewrite_nodes
+from surgery.norm_chains import (
+    CHAINED,
+    ENDS,
+    Chain,
+    affine_behind,
+    find_chain,
+    is_over_steps,
+    put_in_place,
+    size_along,
+)
+from surgery.splice import Draft, constant
+from surgery.weights import weight_of
+
+EPSILON = 1e-5
+"""ONNX's default."""
+
+POOLED_ON = frozenset({"rk3566", "rk3568"})
+"""Where the Transposes around exNorm fall to the CPU, unless the steps are a multiple of `TRANSPOSED`."""
+
+TRANSPOSED = 4
+"""Measured, 2.3.2: on the NPU are 64, 300, 1200, 1204, 1208, 1280 and 7680 steps, not 1201, 1202, 1281 and 7681."""
+
+INSTANCE_NORM = Matched("InstanceNormalization", used=frozenset({"epsilon"}))
+
+DECLARATION = Declaration(
+    name="fuse_instance_norm",
+    summary="an instance normalisation, spelled out or not, as the operator without scale and bias, or by pools",
+    exactness=Exact("the operator's definition"),
+    after=frozenset(
+        {"decompose_functions", "decompose_missing_kernels", "fold_constants", "fuse_layer_norm", "normalise_opset"}
+    ),
+    matches=(*CHAINED, INSTANCE_NORM),
+    pays_on=EVERY_TARGET,
+)
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """What to write.
+
+    Attributes:
+        reader: the node whose first input is normalised.
+        last: makes the result.
+        nodes: what goes, as far as nothing else reads it.
+        channels: how many.
+        epsilon: of the variance.
+        factors: scale and bias for each channel [C].
+        pooled: by pools.
+    """
+
+    reader: ir.Node
+    last: ir.Node
+    nodes: frozenset[ir.Node]
+    channels: int
+    epsilon: float
+    factors: tuple[NDArray[np.generic], NDArray[np.generic]] | None
+    pooled: bool
+
+
+def fuse_instance_norm(target: str | None = None) -> Pass:
+    """The pass; its hits are the normalisations. Without a `target` none is written by pools."""
+    pools = target in POOLED_ON
+    return Pass(DECLARATION, lambda model: rewrite_nodes(model, _may_be, lambda node: _plan(node, pools), _write))
+
+
+def _may_be(node: ir.Node) -> bool:
+    return is_one_of(node, (*ENDS, INSTANCE_NORM))
+
+
+def _plan(node: ir.Node, pools: bool) -> _Plan | None:
+    if is_one_of(node, (INSTANCE_NORM,)):
+        return _of_operator(node, pools)
+    chain = find_chain(node)
+    return None if chain is None or not is_over_steps(chain) else _of_chain(chain, pools)
+
+
+def _of_operator(node: ir.Node, pools: bool) -> _Plan | None:
+    given = input_of(node)
+    scale, bias = (weight_of(input_at(node, place)) for place in (1, 2))
+    if given.dtype is not ir.DataType.FLOAT or given.shape is None or scale is None or bias is None:
+        return None
+    pooled = pools and _is_turned_on_cpu(given)
+    scaled, shifted = bool(np.any(scale != 1)), bool(np.any(bias))
+    if scale.shape != bias.shape or scale.ndim != 1 or not (pooled or (scaled and shifted)):
+        return None
+    epsilon = node.attributes.get_float("epsilon", EPSILON)
+    factors = (scale, bias) if scaled or shifted else None
+    return _Plan(node, node, frozenset({node}), len(scale), epsilon, factors, pooled)
+
+
+def _of_chain(chain: Chain, pools: bool) -> _Plan | None:
+    given, rank = chain.given, chain.rank
+    channels, steps = size_along(given, 1), size_along(given, rank - 1)
+    if channels is None:
+        return None
+    if steps is not None and any(
+        number is not None and np.any(number != number[0])
+        for affine in [affine_behind(chain.last, rank - 1, rank, steps)]
+        for number in (affine.scale, affine.shift)
+    ):
+        return None
+    affine = affine_behind(chain.last, 1, rank, channels)
+    factors = None if affine.scale is None or affine.shift is None else (affine.scale, affine.shift)
+    pooled = pools and _is_turned_on_cpu(given)
+    if pooled and _is_by_pools(chain):
+        return None
+    behind = affine.nodes if factors else ()
+    last = behind[-1] if behind else chain.last
+    return _Plan(chain.first, last, chain.nodes.union(behind), channels, chain.epsilon, factors, pooled)
+
+
+def _is_turned_on_cpu(given: ir.Value) -> bool:
+    steps = None if given.shape is None or len(given.shape) != 3 else size_along(given, 2)
+    return steps is not None and steps % TRANSPOSED != 0
+
+
+def _is_by_pools(chain: Chain) -> bool:
+    """Whether the toolkit takes `chain` for no instance normalisation as it is."""
+    return any(node.op_type == "GlobalAveragePool" for node in chain.nodes)
+
+
+def _write(plan: _Plan) -> None:
+    draft, given = Draft(), input_of(plan.reader)
+    zeros, ones = (constant(np.full(plan.channels, number)) for number in (0.0, 1.0))
+    if plan.pooled:
+        made = _by_pools(draft, given, plan.epsilon)
+    else:
+        made = draft.add("InstanceNormalization", given, ones, zeros, epsilon=plan.epsilon)
+    if plan.factors is not None:
+        neutral = [constant(np.full(plan.channels, number)) for number in (0.0, 1.0)]
+        factors = [constant(number) for number in plan.factors]
+        made = draft.add("BatchNormalization", made, *factors, *neutral, epsilon=0.0)
+    put_in_place(plan.last, plan.nodes, draft, made, DECLARATION.name)
+
+
+def _by_pools(draft: Draft, given: ir.Value, epsilon: float) -> ir.Value:
+    """x + Neg(m), for x - m: the toolkit spreads m over the steps for a Sub, which reads it so, and for no Add."""
+    mean = draft.add("GlobalAveragePool", given)
+    off = draft.add("Add", given, draft.add("Neg", mean))
+    variance = draft.add("GlobalAveragePool", draft.add("Mul", off, off))
+    return draft.add("Div", off, draft.add("Sqrt", draft.add("Add", variance, constant([epsilon]))))
