@@ -13,7 +13,11 @@ from numpy.typing import NDArray
 from surgery.graph import graph_of
 from surgery.graph_constants import add_constant
 from surgery.inferred import static_shape
+from surgery.matching import opset_of
 from surgery.scopes import drop_unused_weights
+
+SPLIT_SIZES_AS_INPUT = 13
+"""The opset from which a Split takes its sizes as an input (ONNX operator specification)."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +40,19 @@ class Builder:
     def reshape(self, value: ir.Value, shape: Sequence[int], what: str) -> ir.Value:
         """`value` in another shape."""
         return self.add("Reshape", [value, self.sizes(f"{what}_shape", shape)], shape, what)
+
+    def split(self, value: ir.Value, axis: int, sizes: Sequence[int], what: str) -> list[ir.Value]:
+        """`value` cut along `axis` into parts of `sizes`."""
+        listed = opset_of(self.graph) < SPLIT_SIZES_AS_INPUT
+        inputs = [value] if listed else [value, self.sizes(f"{what}_sizes", sizes)]
+        attributes: dict[str, Any] = {"axis": axis, **({"split": list(sizes)} if listed else {})}
+        node = ir.node("Split", inputs, attributes, num_outputs=len(sizes), name=f"{self.prefix}/{what}")
+        for place, (made, size) in enumerate(zip(node.outputs, sizes, strict=True)):
+            shape = sizes_of(value)
+            shape[axis] = size
+            made.name, made.shape, made.type = f"{self.prefix}/{what}{place}", ir.Shape(shape), value.type
+        self.graph.insert_before(self.before, node)
+        return list(node.outputs)
 
     def sizes(self, what: str, numbers: Sequence[int]) -> ir.Value:
         """A constant of whole numbers."""
