@@ -41,7 +41,14 @@ DECLARATION = Declaration(
     summary="batch normalisations by constants go into the weights of the layer before them",
     exactness=Exact("the same affine step for each channel, before the sum instead of after"),
     after=frozenset(
-        {"decompose_functions", "fold_constants", "fold_dequantised_weights", "normalise_double", "normalise_float32"}
+        {
+            "decompose_functions",
+            "fold_constants",
+            "fold_dequantised_weights",
+            "fold_neutral_operands",
+            "normalise_double",
+            "normalise_float32",
+        }
     ),
     matches=(BATCH_NORMALIZATION, CONV, CONV_TRANSPOSE, GEMM),
     pays_on=EVERY_TARGET,

@@ -61,7 +61,14 @@ DECLARATION = Declaration(
     summary="multiplications and divisions by constants go into the weights before or behind them",
     exactness=Exact("linear layers, positively homogeneous activations: the same products, scaled before the sum"),
     after=frozenset(
-        {"decompose_functions", "fold_constants", "fold_dequantised_weights", "normalise_double", "normalise_float32"}
+        {
+            "decompose_functions",
+            "fold_constants",
+            "fold_dequantised_weights",
+            "fold_neutral_operands",
+            "normalise_double",
+            "normalise_float32",
+        }
     ),
     matches=(*LAYERS, *SCALES, *HOMOGENEOUS, *LAYOUTS, *SUMS),
     pays_on=EVERY_TARGET,

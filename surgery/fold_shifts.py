@@ -10,7 +10,8 @@ Left alone: a constant that varies along another axis; c - Layer(x), of which th
 before a layer, for its padding is zero and not t; and a MatMul, which has no bias (the compiler makes one of the sum).
 
 The compiler folds a sum behind a Conv or Gemm itself; behind a ConvTranspose, and beyond another sum, it passes over
-the tensor once more (measured, 2.3.2).
+the tensor once more. A Mul with an Add behind it is one affine step to it, which it does fold behind a ConvTranspose:
+where `fold_scales` takes the Mul, this pass must take the Add (measured, 2.3.2).
 
 Exact: the same sum in another order.
 """
@@ -35,7 +36,14 @@ DECLARATION = Declaration(
     summary="additions of constants go into the bias of the layer before them",
     exactness=Exact("the same sum in another order"),
     after=frozenset(
-        {"decompose_functions", "fold_constants", "fold_dequantised_weights", "normalise_double", "normalise_float32"}
+        {
+            "decompose_functions",
+            "fold_constants",
+            "fold_dequantised_weights",
+            "fold_scales",
+            "normalise_double",
+            "normalise_float32",
+        }
     ),
     matches=(CONV, CONV_TRANSPOSE, GEMM, *SUMS),
     pays_on=EVERY_TARGET,

@@ -68,9 +68,9 @@ def layers(
     fed: Sequence[onnx.ValueInfoProto] = (),
     **more: Any,
 ) -> ir.Model:
-    """x of `shape`, and `fed`, to `outputs`; the constants are those of `WEIGHTS`, and `more`: float32 but whole ones."""
+    """x of `shape`, and `fed`, to `outputs`; constants are those of `WEIGHTS`, and `more`: float32, or int64."""
     constants = {**WEIGHTS, **more}
-    taken = {value.name for value in fed}
+    taken = {*(value.name for value in fed), *(name for one in nodes for name in one.output)}
     read = {name for one in nodes for name in one.input if name in constants and name not in taken}
     return ir.from_proto(
         proto(

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -12,8 +14,8 @@ PASS = fold_neutral_operands()
 
 TANH = node("Tanh", "x", "h")
 
-K = {
-    "zeros": np.zeros((1, 6, 10)), "ones": np.ones((1, 6, 10)), "nought": 0.0, "one": 1.0, 
+K: dict[str, Any] = {
+    "zeros": np.zeros((1, 6, 10)), "ones": np.ones((1, 6, 10)), "nought": 0.0, "one": 1.0,
     "rows": np.ones((6, 1)), "wide0": np.zeros((1, 6, 20)), "rank0": np.zeros((1, 1, 6, 10)), "almost": 1e-30,
 }  # fmt: skip
 
