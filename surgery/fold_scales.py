@@ -33,7 +33,7 @@ from contracts.targets import EVERY_TARGET
 from surgery.constant_operands import may_have_operand, operand_of
 from surgery.declaration import Declaration, Exact, Pass, Rewritten
 from surgery.graph import input_of
-from surgery.linear_layers import LAYERS, Array, Layer, keeps_half, layer_of, replace_weight
+from surgery.linear_layers import FARTHEST, LAYERS, Array, Layer, keeps_half, layer_of, replace_weight
 from surgery.matching import Matched, is_one_of
 from surgery.node_rewrites import let_stand, rewrite_in_turn
 from surgery.weights import weight_of
@@ -118,16 +118,16 @@ def _plan(node: ir.Node) -> _Plan | None:
     return None if parts is None else _Plan(node, operand.value, parts)
 
 
-def _before(value: ir.Value, factors: Array) -> list[_Part] | None:
+def _before(value: ir.Value, factors: Array, left: int = FARTHEST) -> list[_Part] | None:
     """What makes `value`, each times `factors`; None where something of it cannot be."""
     node = value.producer()
-    if node is None or len(value.uses()) != 1 or value.is_graph_output() or value is not node.outputs[0]:
+    if not left or node is None or len(value.uses()) != 1 or value.is_graph_output() or value is not node.outputs[0]:
         return None
     layer = layer_of(node)
     if layer is not None:
         return _scaled(layer, factors, made=True)
     if _passes(node, factors):
-        return _before(input_of(node), factors)
+        return _before(input_of(node), factors, left - 1)
     if not is_one_of(node, SUMS) or len(node.inputs) != 2 or node.attributes:
         return None
     parts: list[_Part] = []
@@ -135,16 +135,19 @@ def _before(value: ir.Value, factors: Array) -> list[_Part] | None:
         values = weight_of(summand)
         if summand is None:
             return None
-        found = _before(summand, factors) if values is None else _scaled_constant(node, place, values, factors)
+        if values is None:
+            found = _before(summand, factors, left - 1)
+        else:
+            found = _scaled_constant(node, place, values, factors)
         if found is None:
             return None
         parts.extend(found)
     return parts if any(isinstance(part, Layer) for part in parts) else None
 
 
-def _behind(value: ir.Value, factors: Array) -> list[_Part] | None:
+def _behind(value: ir.Value, factors: Array, left: int = FARTHEST) -> list[_Part] | None:
     """What reads `value`, which loses `factors`, with them; None where something reads it that cannot take them."""
-    if value.is_graph_output() or not value.uses():
+    if value.is_graph_output() or not value.uses() or not left:
         return None
     parts: list[_Part] = []
     for node, place in value.uses():
@@ -155,7 +158,7 @@ def _behind(value: ir.Value, factors: Array) -> list[_Part] | None:
         if layer is not None:
             found = _scaled(layer, factors, made=False)
         elif _passes(node, factors):
-            found = _behind(node.outputs[0], factors)
+            found = _behind(node.outputs[0], factors, left - 1)
         if found is None:
             return None
         parts.extend(found)

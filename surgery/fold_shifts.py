@@ -25,7 +25,7 @@ import onnx_ir as ir
 from contracts.targets import EVERY_TARGET
 from surgery.constant_operands import may_have_operand, operand_of
 from surgery.declaration import Declaration, Exact, Pass
-from surgery.linear_layers import CONV, CONV_TRANSPOSE, GEMM, Array, Layer, layer_of
+from surgery.linear_layers import CONV, CONV_TRANSPOSE, FARTHEST, GEMM, Array, Layer, layer_of
 from surgery.matching import Matched, is_one_of
 from surgery.node_rewrites import let_stand, rewrite_in_turn
 
@@ -75,11 +75,11 @@ def _plan(node: ir.Node) -> _Plan | None:
     return None if layer is None else _Plan(node, operand.value, layer)
 
 
-def _shifted(value: ir.Value, shifts: Array) -> Layer | None:
+def _shifted(value: ir.Value, shifts: Array, left: int = FARTHEST) -> Layer | None:
     """The layer that makes `value`, or a part of the sum that it is, with `shifts` in its bias; None where there is
     none, or others read its output."""
     node = value.producer()
-    if node is None or len(value.uses()) != 1 or value.is_graph_output() or value is not node.outputs[0]:
+    if not left or node is None or len(value.uses()) != 1 or value.is_graph_output() or value is not node.outputs[0]:
         return None
     layer = layer_of(node)
     if layer is not None:
@@ -89,7 +89,7 @@ def _shifted(value: ir.Value, shifts: Array) -> Layer | None:
         return None
     for place, summand in enumerate(node.inputs):
         signed = -shifts if node.op_type == "Sub" and place == 1 else shifts
-        found = None if summand is None else _shifted(summand, signed)
+        found = None if summand is None else _shifted(summand, signed, left - 1)
         if found is not None:
             return found
     return None

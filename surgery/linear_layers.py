@@ -42,6 +42,9 @@ MATMUL = Matched("MatMul")
 
 LAYERS = (CONV, CONV_TRANSPOSE, GEMM, MATMUL)
 
+FARTHEST = 64
+"""How many nodes there may be between a constant and its layer: on graphs in use a handful; it bounds a recursion."""
+
 Array = NDArray[Any]
 
 
@@ -86,8 +89,8 @@ class Layer:
 
     def scaled(self, factors: Array, made: bool) -> Layer | None:
         """With the channels of its output or input times `factors`; None where fp16 does not hold that well."""
-        rows = self._rows(made).astype(np.float64)
-        wanted = rows * factors[:, np.newaxis]
+        rows = self._rows(made)
+        wanted = rows * factors.astype(np.float64)[:, np.newaxis]
         bias = None if self.bias is None else self.bias * (factors if made else 1.0)
         if not keeps_half(rows, wanted) or not (bias is None or _is_half(bias)):
             return None
@@ -189,8 +192,14 @@ def keeps_half(before: Array, after: Array) -> bool:
 
 def _lost(rows: Array) -> Array:
     """What rounding to fp16 takes from each row, relative to it."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        error = np.linalg.norm(rows.astype(np.float16) - rows, axis=1)
-        size = np.linalg.norm(rows, axis=1)
-        lost: Array = np.divide(error, size, out=np.zeros_like(size), where=size > 0)
+    lost = np.zeros(len(rows))
+    for start in range(0, len(rows), step := max(1, _AT_ONCE // rows.shape[1])):
+        some = rows[start : start + step].astype(np.float64)
+        with np.errstate(over="ignore", invalid="ignore"):
+            error, size = (np.linalg.norm(part, axis=1) for part in (some.astype(np.float16) - some, some))
+            np.divide(error, size, out=lost[start : start + step], where=size > 0)
     return lost
+
+
+_AT_ONCE = 2**20
+"""Weights looked at in one go: the heads of language models have some hundred millions, too many to hold as doubles."""

@@ -212,3 +212,10 @@ def test_scale_stays_when_the_type_is_not_float32() -> None:
     nodes = [conv("x w", "a"), node("Mul", "a k", "y")]
     constants = [helper.make_tensor("w", kind, [2, 2, 3], np.ones(12)), helper.make_tensor("k", kind, [], [0.5])]
     left_alone(PASS, model(nodes, [tensor("x", [1, 2, 8], kind)], [tensor("y", [1, 2, 8], kind)], constants))
+
+
+def test_scale_stays_when_its_layer_is_thousands_of_nodes_away() -> None:
+    count = 3000
+    relus = [node("Relu", f"r{number}", f"r{number + 1}") for number in range(count)]
+    left_alone(PASS, layers(node("Mul", "x half", "r0"), *relus, conv(f"r{count} w", "y")))
+    left_alone(PASS, layers(conv("x w", "r0"), *relus, node("Mul", f"r{count} half", "y")))
