@@ -2,8 +2,8 @@
 
 An order p of a value says how it stands in the graph to be made: before[:, i] = after[:, p[i]]. It is the identity
 where the value is pinned (an input or output of the graph, or what an unknown operator reads or makes); the others
-follow from it by the relations, which are what the operators between them ask for. Values that no relation ties
-together are ordered apart, so that one such set may have no answer and the others theirs.
+follow from it by the relations, which are what the operators between them ask for. Relations that have no value in
+common are solved apart, so that one such set may have no answer and the others theirs.
 """
 
 from __future__ import annotations
@@ -71,18 +71,34 @@ class Orders(Generic[Value]):
     relations: Sequence[Relation[Value]]
     blocks: Mapping[Value, Collection[int]] = field(default_factory=dict)
 
-    def tied_to(self, start: Iterable[Value]) -> list[Orders[Value]]:
-        """The sets of values that relations tie together and that hold one of `start`, each once."""
+    def tied_to(self, start: Iterable[Relation[Value]]) -> list[Orders[Value]]:
+        """The relations that have values in common, and so on, with one of `start`, each such set once.
+
+        A pinned value is not in common: whatever the one relation makes of it, the other knows its order.
+        """
         by_value = _by_value(self.relations)
         found: list[Orders[Value]] = []
-        seen: set[Value] = set()
-        for value in start:
-            if value not in seen:
-                tied = _reached(value, by_value)
+        seen: set[Relation[Value]] = set()
+        for one in start:
+            if one not in seen:
+                tied = self._reached(one, by_value)
                 seen |= tied
-                sizes = {one: size for one, size in self.sizes.items() if one in tied}
-                relations = [relation for relation in self.relations if relation.values[0] in tied]
+                relations = [relation for relation in self.relations if relation in tied]
+                values = {value for relation in relations for value in relation.values}
+                sizes = {value: size for value, size in self.sizes.items() if value in values}
                 found.append(Orders(sizes, self.pinned, relations, self.blocks))
+        return found
+
+    def _reached(
+        self, start: Relation[Value], by_value: Mapping[Value, Iterable[Relation[Value]]]
+    ) -> set[Relation[Value]]:
+        found = {start}
+        todo = [start]
+        while todo:
+            values = [value for value in todo.pop().values if value not in self.pinned]
+            new = {relation for value in values for relation in by_value[value]} - found
+            found |= new
+            todo.extend(new)
         return found
 
     def solve(self) -> dict[Value, Order] | None:
@@ -154,7 +170,7 @@ class _Solving(Generic[Value]):
             if any(index // size != place // size for place, index in enumerate(order)):
                 raise _ContradictionError
         self.known[value] = order
-        self.todo.extend(self.by_value[value])
+        self.todo.extend(self.by_value.get(value, ()))
 
     def follow(self) -> None:
         """What the known orders leave no choice about."""
@@ -208,15 +224,4 @@ def _by_value(relations: Iterable[Relation[Value]]) -> dict[Value, list[Relation
     for relation in relations:
         for value in set(relation.values):
             found.setdefault(value, []).append(relation)
-    return found
-
-
-def _reached(start: Value, by_value: Mapping[Value, Iterable[Relation[Value]]]) -> set[Value]:
-    found = {start}
-    todo = [start]
-    while todo:
-        for relation in by_value.get(todo.pop(), ()):
-            new = set(relation.values) - found
-            found |= new
-            todo.extend(new)
     return found

@@ -55,14 +55,14 @@ class Reading:
         pinned: the values that keep their order.
         relations: in the order of the nodes.
         blocks: as in `Orders`.
-        flips: the nodes that permute channels.
+        flips: the nodes that permute channels, with what they ask.
     """
 
     sizes: dict[ir.Value, int] = field(default_factory=dict)
     pinned: set[ir.Value] = field(default_factory=set)
     relations: list[Relation[ir.Value]] = field(default_factory=list)
     blocks: dict[ir.Value, set[int]] = field(default_factory=dict)
-    flips: list[ir.Node] = field(default_factory=list)
+    flips: list[tuple[ir.Node, Turned[ir.Value]]] = field(default_factory=list)
 
     def tie(self, *relations: Relation[ir.Value]) -> None:
         """These hold."""
@@ -73,9 +73,9 @@ class Reading:
             self.sizes[value] = size
 
     def orders(self) -> list[Orders[ir.Value]]:
-        """The sets of tied values that hold a permutation."""
+        """The sets of relations that hold a permutation."""
         everything = Orders(self.sizes, self.pinned, self.relations, self.blocks)
-        return everything.tied_to(input_of(node) for node in self.flips)
+        return everything.tied_to(relation for _, relation in self.flips)
 
 
 def read_channels(graph: ir.Graph) -> Reading:
@@ -165,8 +165,9 @@ def _read_picked(node: ir.Node, reading: Reading, sliced: dict[ir.Value, list[tu
     if tensor_of(given) is not None:
         return False
     if order is not None:
-        reading.flips.append(node)
-        reading.tie(Turned(given, made, order))
+        turned = Turned(given, made, order)
+        reading.flips.append((node, turned))
+        reading.tie(turned)
     elif block is not None:
         sliced.setdefault(given, []).append((block.start, made))
     return order is not None or block is not None

@@ -95,10 +95,13 @@ def _rewrite(model: ir.Model) -> Rewritten:
     stated = stated_types(changed)
     infer_types(changed)
     plan = _plan(read_channels(changed.graph))
-    if plan is not None:
-        _Writing(changed.graph, plan.orders).write(plan.flips)
-    state_again(stated)
-    return Rewritten(model, 0) if plan is None else Rewritten(changed, len(plan.flips))
+    if plan is None:
+        return Rewritten(model, 0)
+    writing = _Writing(changed.graph, plan.orders)
+    writing.write()
+    state_again(stated)  # what takes the place of an output takes over the type that the graph states
+    writing.take_out(plan.flips)
+    return Rewritten(changed, len(plan.flips))
 
 
 def _plan(reading: Reading) -> _Plan | None:
@@ -106,7 +109,8 @@ def _plan(reading: Reading) -> _Plan | None:
     flips: list[ir.Node] = []
     orders: dict[ir.Value, Order] = {}
     for tied in reading.orders():
-        members = [node for node in reading.flips if node.outputs[0] in tied.sizes]
+        relations = set(tied.relations)
+        members = [node for node, relation in reading.flips if relation in relations]
         found = tied.solve() if _leave_an_output_each(members) else None
         if found is not None:
             flips += members
@@ -134,25 +138,29 @@ class _Writing:
     orders: Mapping[ir.Value, Order]
     made: dict[tuple[Any, ...], ir.Value] = field(default_factory=dict)
     replaced: list[ir.Value] = field(default_factory=list)
+    splits: list[tuple[ir.Node, list[int]]] = field(default_factory=list)
 
-    def write(self, flips: Iterable[ir.Node]) -> None:
-        """Rewrite every node that touches a value of another order, and remove `flips`."""
-        gone = list(flips)
-        splits = [node for node in self.graph if is_one_of(node, (SPLIT,))]
+    def write(self) -> None:
+        """Let every node read and make the values that it touches in their new orders, as long as all are there."""
         for node in self.graph:
             if is_one_of(node, (CONV, CONV_TRANSPOSE)):
                 self._write_conv(node)
+            elif is_one_of(node, (SPLIT,)):
+                self._note_split(node)
             elif is_one_of(node, (CONCAT,)):
                 self._write_concat(node)
             elif is_one_of(node, (SLICE,)):
                 self._write_block(node)
             elif is_one_of(node, ELEMENTWISE):
                 self._write_elementwise(node)
-        for node in splits:  # last: others take the place of the values whose orders are known
-            self._write_split(node)
-        for node in gone:
+
+    def take_out(self, flips: Iterable[ir.Node]) -> None:
+        """Let the parts of every Split change places, and remove `flips` and the constants that nothing reads."""
+        for node, places in self.splits:
+            _exchange_parts(node, places)
+        for node in flips:
             self.replaced += [value for value in node.inputs[1:] if value is not None]
-            _take_out(node)
+            _remove_flip(node)
         self._drop_replaced()
 
     def _drop_replaced(self) -> None:
@@ -209,19 +217,13 @@ class _Writing:
             if axis is not None:
                 self._exchange(node, place, (order, axis), lambda held, axis=axis: held.take(back, axis))  # type: ignore[misc]
 
-    def _write_split(self, node: ir.Node) -> None:
+    def _note_split(self, node: ir.Node) -> None:
         order = self._order(input_of(node))
-        if order is None:
-            return
-        starts = _starts(node.outputs)
-        places = [starts.index(start) for start in _starts_in(order, node.outputs)]
-        if places == list(range(len(places))):
-            return
-        split = ir.node("Split", list(node.inputs), node.attributes, num_outputs=len(places))
-        parts = [split.outputs[place] for place in places]
-        for part, old in zip(parts, node.outputs, strict=True):
-            part.shape, part.type = old.shape, old.type
-        splice(node, [split], parts, DECLARATION.name)
+        if order is not None:
+            starts = _starts(node.outputs)
+            places = [starts.index(start) for start in _starts_in(order, node.outputs)]
+            if places != list(range(len(places))):
+                self.splits.append((node, places))
 
     def _write_concat(self, node: ir.Node) -> None:
         order = self._order(node.outputs[0])
@@ -241,7 +243,16 @@ class _Writing:
             self._exchange(node, place, (bound,), lambda held, bound=bound: np.full_like(held, bound))  # type: ignore[misc]
 
 
-def _take_out(flip: ir.Node) -> None:
+def _exchange_parts(node: ir.Node, places: Sequence[int]) -> None:
+    """Put a Split in the place of `node` whose output `places[n]` stands for output n."""
+    split = ir.node("Split", list(node.inputs), node.attributes, num_outputs=len(places))
+    parts = [split.outputs[place] for place in places]
+    for part, old in zip(parts, node.outputs, strict=True):
+        part.shape, part.type = old.shape, old.type
+    splice(node, [split], parts, DECLARATION.name)
+
+
+def _remove_flip(flip: ir.Node) -> None:
     """Let what `flip` reads stand for what it makes, under that name where this is an output of the graph."""
     given, made = input_of(flip), flip.outputs[0]
     is_output, name, graph = made.is_graph_output(), made.name, flip.graph
@@ -249,7 +260,7 @@ def _take_out(flip: ir.Node) -> None:
     assert isinstance(graph, ir.Graph)
     graph.remove(flip, safe=True)
     if is_output:
-        given.name = name
+        given.name, given.shape, given.type = name, made.shape, made.type
 
 
 def _turned(weight: NDArray[Any], rows: Order | None, columns: Order | None, group: int) -> NDArray[Any]:
