@@ -5,12 +5,12 @@ After:  w = a x / pi, folded to [0, 1];  y' = w (1 - w);  y = (y' * sqrt(k) T(y'
 Before: y = Sin(a * x)
 After:  s = a x / pi - 1/2, folded to [-1/2, 1/2];  y = s P(s^2)
 
-`surgery.sine_forms` has the forms (clip, floor, triangle) and what each costs, docs/sine.md what they reach on each
-target. a goes into the first step; k, which may be a Div too (SnakeBeta), into the last one. A factor that is negative
-or too large for fp16, or that is not one for each channel, stays where it is.
+`surgery.sine_forms` has the forms (clip, floor, triangle, fine) and what each costs, docs/sine.md what they reach on
+each target. a goes into the first step; k, which may be a Div too (SnakeBeta), into the last one. A factor that is
+negative or too large for fp16, or that is not one for each channel, stays where it is. `floor` pays nowhere.
 
-The triangle is right for arguments of up to `reach_pi` times pi, as the caller states: a number, or one for each site
-(by the name of the sine's output) or each of its channels; what was measured is turned to that by
+The triangle, fine or not, is right for arguments of up to `reach_pi` times pi, as the caller states: a number, or one
+for each site (by the name of the sine's output) or each of its channels; what was measured is turned to that by
 `surgery.sine_forms.reach_of`. A site that the mapping does not name keeps its Sin. Clip is right up to pi.
 
 Left alone: what is not float32, shapes that are not known, and every sine where the form is `exact`.
@@ -40,7 +40,7 @@ from surgery.matching import Matched, is_one_of
 from surgery.node_rewrites import rewrite_nodes
 from surgery.scopes import drop_unused
 from surgery.sine_coefficients import ARCH, MIDDLE, WAVE
-from surgery.sine_forms import DEGREES, Array, Form, Sine, Steps, write_sine
+from surgery.sine_forms import DEGREES, FOLDED, Array, Form, Sine, Steps, write_sine
 from surgery.weights import weight_of
 
 SIN = Matched("Sin")
@@ -72,7 +72,7 @@ _HEADROOM_DB = 10.0
 
 def _bound(form: Form, degree: int, furthest: float) -> Bounded:
     """What holds for arguments within reach, `furthest` at most."""
-    plain = MIDDLE.bound(degree) if form is Form.TRIANGLE else WAVE.bound(degree + 1)
+    plain = MIDDLE.bound(degree) if form in FOLDED else WAVE.bound(degree + 1)
     error = max(2 * ARCH.bound(degree), plain)
     rounding = 2 * np.pi * furthest * float(np.finfo(np.float32).eps)
     decibels = floor(-20 * log10(error + rounding) - _HEADROOM_DB)
@@ -146,7 +146,8 @@ def rewrite_sines(
             raise ValueError(f"the reach {reach} is no finite number above 0, nor one for each channel")
         furthest = max(furthest, float(values.max()))
     wanted = _Wanted(Form(form), degree, reach_pi, target in CONVOLVED)
-    declaration = replace(DECLARATION, exactness=_bound(wanted.form, degree, furthest))
+    pays_on = EVERY_TARGET if wanted.form in (*FOLDED, Form.CLIP) else frozenset[str]()
+    declaration = replace(DECLARATION, exactness=_bound(wanted.form, degree, furthest), pays_on=pays_on)
     return Pass(declaration, lambda model: _rewrite(model, wanted))
 
 

@@ -5,25 +5,33 @@ With t the argument in units of pi:
     clip      p = t clipped to +-1: right for one wave only
     floor     w = t - floor(t), or p = t - 2 floor((t + 1) / 2): right everywhere, but `Floor` runs on the CPU
     triangle  |t|, then | |t| - 4 |, then |. - 2|, then |. - 1|: any |t| <= 8 is w in [0, 1] then, on the NPU
+    fine      |t|, then min(u, 8 - u), then min(u, 4 - u), then min(u, 2 - u): the same, and 0 stays 0
 
     squared   sin^2(pi w) = (y T(y))^2, y = w (1 - w); w = |p| where it is clipped
     plain     sin(pi p) = p (1 - p^2) R(p^2)
               triangle of t - 1/2, whose cosine it is: sin(pi t) = sin(pi s) = s P(s^2), s = w - 1/2
 
 A square has the period 1 and is even, so that it is folded at whole numbers; a cosine has the period 2, and changes its
-sign at the last fold, at 1. The fold constants and 1 - w are exact in fp16. y is zero where the sine is, at both ends,
-and the square doubly so: where it is divided by a small number (Snake's alpha), an absolute error there would become a
-large one (toolkit-facts, Sine). `LeakyRelu(alpha=-1)` is the absolute value that stays on the NPU.
+sign where the triangle's last fold is, at 1 (the fine one leaves it: s = 1/2 - w). The fold constants and 1 - w are
+exact in fp16. y is zero where the sine is, at both ends, and the square doubly so: where it is divided by a small
+number (Snake's alpha), an absolute error there would become a large one (toolkit-facts, Sine). `LeakyRelu(alpha=-1)` is
+the absolute value that stays on the NPU.
+
+The triangle moves 0 to the fold constants, where fp16 is coarse: 1/512 at 4. The fine one is written of v = -u as
+v + relu(-2 v - 2 c), one layer (ConvReluAdd) on a diagonal convolution; -v + min(2 v + 2 c, 0) would be two (ConvClip,
+Add).
 
 An affine step is written in one of two ways, by what they cost (measured, 2.3.2, modelled ms for 300 KB; a fold is
-an affine step and a LeakyRelu, a factor an affine step and a Mul):
+an affine step and a LeakyRelu, a factor an affine step and a Mul of another tensor):
 
-                                        rk3588   rk3562, rk3576   rk3566, rk3568
-    Mul and Add, one BatchNormalization  .060       .060            .060
-    fold: BatchNormalization, LeakyRelu  .120       .120            .120
-    fold: ConvLeakyRelu, depthwise       .086       .142            .154
-    factor: BatchNormalization, Mul      .180       .180            .180
-    factor: ConvMul, 128 x 128 diagonal  .167       .254            .280
+                                            rk3588   rk3562, rk3576   rk3566, rk3568
+    Mul and Add, one BatchNormalization      .060       .060            .060
+    fold: BatchNormalization, LeakyRelu      .120       .120            .120
+    fold: ConvLeakyRelu, depthwise           .086       .142            .154
+    factor: BatchNormalization, Mul          .180       .180            .180
+    factor: ConvMul, 128 x 128 diagonal      .167       .254            .280
+    fine fold: BatchNormalizationRelu, Add   .180       .180            .180
+    fine fold: ConvReluAdd, diagonal         .167       .254            .280
 
 A diagonal convolution costs channels squared: at 256 channels it is slower than the BatchNormalization and the Mul.
 """
@@ -33,6 +41,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
 from math import ceil, log2
 from typing import Any
 
@@ -68,6 +77,11 @@ class Form(str, Enum):
     CLIP = "clip"
     FLOOR = "floor"
     TRIANGLE = "triangle"
+    FINE = "fine"
+
+
+FOLDED = (Form.TRIANGLE, Form.FINE)
+"""Forms that are right as far as they are said to reach."""
 
 
 def reach_of(arguments: Iterable[Array], margin: float = REACH_MARGIN, by_channel: bool = False) -> Array:
@@ -124,8 +138,6 @@ class Steps:
 
     def affine(self, value: ir.Value, scale: ArrayLike, shift: ArrayLike | None, what: str) -> ir.Value:
         """`value` times `scale` plus `shift`: each a number, or one for each channel; 1 and None are left out."""
-        if self.convolved:
-            return depthwise(self.make, value, scale, shift, what)
         made = value
         if np.any(np.asarray(scale) != 1):
             made = self._with("Mul", made, scale, what)
@@ -133,9 +145,13 @@ class Steps:
             made = self._with("Add", made, shift, f"{what}_shifted")
         return made
 
+    def activated(self, value: ir.Value, scale: ArrayLike, shift: ArrayLike | None, what: str) -> ir.Value:
+        """An affine step that a LeakyRelu or a Clip is behind."""
+        return (partial(depthwise, self.make) if self.convolved else self.affine)(value, scale, shift, what)
+
     def folded(self, value: ir.Value, scale: ArrayLike, shift: ArrayLike | None, what: str) -> ir.Value:
         """The absolute value of an affine step."""
-        return self.absolute(self.affine(value, scale, shift, f"{what}_step"), what)
+        return self.absolute(self.activated(value, scale, shift, f"{what}_step"), what)
 
     def absolute(self, value: ir.Value, what: str) -> ir.Value:
         """Its absolute value."""
@@ -143,9 +159,13 @@ class Steps:
 
     def times(self, value: ir.Value, scale: ArrayLike, shift: ArrayLike, other: ir.Value, what: str) -> ir.Value:
         """An affine step times `other`."""
-        if self.convolved and sizes_of(value)[1] <= DENSEST:
-            return self.product(self._diagonal(value, scale, shift, f"{what}_step"), other, what)
-        return self.product(self.affine(value, scale, shift, f"{what}_step"), other, what)
+        return self.product(self._fusing(value, scale, shift, f"{what}_step"), other, what)
+
+    def folded_from_zero(self, value: ir.Value, centre: ArrayLike, what: str) -> ir.Value:
+        """-min(u, 2 centre - u), `value` being -u."""
+        step = self._fusing(value, -2.0, -2 * np.asarray(centre), f"{what}_step")
+        cut = self.make.add("Relu", [step], sizes_of(value), f"{what}_cut")
+        return self.make.add("Add", [cut, value], sizes_of(value), what)
 
     def product(self, one: ir.Value, other: ir.Value, what: str) -> ir.Value:
         """Both of one shape."""
@@ -155,6 +175,11 @@ class Steps:
         sizes = sizes_of(value)
         constant = self.make.constant(f"{what}_constant", _spread(operand, len(sizes)))
         return self.make.add(op, [value, constant], sizes, what)
+
+    def _fusing(self, value: ir.Value, scale: ArrayLike, shift: ArrayLike, what: str) -> ir.Value:
+        """An affine step that a product or sum is behind."""
+        dense = self.convolved and sizes_of(value)[1] <= DENSEST
+        return (self._diagonal if dense else self.affine)(value, scale, shift, what)
 
     def _diagonal(self, value: ir.Value, scale: ArrayLike, shift: ArrayLike, what: str) -> ir.Value:
         """The affine step as a convolution of group 1, which fuses with a product where a depthwise one does not."""
@@ -183,7 +208,7 @@ class Sine:
         squared: the square.
         scale: a number [], or one for each channel [C].
         gain: the same; positive where `squared`, whose factor gets its root.
-        reach: how far |scale * x| / pi goes: the same. Only the triangle asks.
+        reach: how far |scale * x| / pi goes: the same. Only `FOLDED` forms ask.
     """
 
     form: Form
@@ -197,45 +222,58 @@ class Sine:
 def write_sine(steps: Steps, value: ir.Value, sine: Sine) -> ir.Value:
     """`sine` of `value`, which has a static shape and is float32."""
     if sine.squared:
-        root = _polynomial_times(
-            steps, arch := _arched(steps, _to_one(steps, value, sine)), coefficients(ARCH, sine.degree), arch,
-            np.sqrt(sine.gain),
-        )  # fmt: skip
+        w, sign = _to_one(steps, value, sine)
+        arch = steps.times(w, -1.0, sign, w, "arch")
+        root = _polynomial_times(steps, arch, coefficients(ARCH, sine.degree), arch, np.sqrt(sine.gain))
         return steps.product(root, root, "squared")
-    if sine.form is Form.TRIANGLE:
-        middle = steps.affine(
-            _triangle(steps, value, sine.scale / np.pi, -0.5, sine.reach + 0.5, 1), 1.0, -0.5, "middle"
-        )
-        powers = steps.product(middle, middle, "power")
-        return _polynomial_times(steps, powers, coefficients(MIDDLE, sine.degree), middle, sine.gain)
+    if sine.form in FOLDED:
+        factor = _to_half(steps, value, sine)
+        powers = steps.product(factor, factor, "power")
+        return _polynomial_times(steps, powers, coefficients(MIDDLE, sine.degree), factor, sine.gain)
     wave = _one_wave(steps, value, sine)
     powers = steps.product(wave, wave, "power")
     zeros = steps.times(powers, -1.0, 1.0, wave, "zeros")
     return _polynomial_times(steps, powers, coefficients(WAVE, sine.degree + 1), zeros, sine.gain)
 
 
-def _to_one(steps: Steps, value: ir.Value, sine: Sine) -> ir.Value:
-    """w in [0, 1] whose sin^2(pi w) is the one of `value`."""
+def _to_one(steps: Steps, value: ir.Value, sine: Sine) -> tuple[ir.Value, float]:
+    """w in [0, 1] whose sin^2(pi w) is the one of `value`, and 1; or -w, and -1."""
     scale = sine.scale / np.pi
     if sine.form is Form.TRIANGLE:
-        return _triangle(steps, value, scale, None, sine.reach, 0)
+        return _triangle(steps, steps.folded(value, scale, None, "fold0"), sine.reach), 1.0
+    if sine.form is Form.FINE:
+        return _fine(steps, steps.folded(value, scale, None, "fold0"), sine.reach)
     if sine.form is Form.CLIP:
-        return steps.absolute(_clipped(steps, value, scale), "folded")
+        return steps.absolute(_clipped(steps, value, scale), "folded"), 1.0
     turns = steps.affine(value, scale, None, "turns")
-    return _without(steps, turns, "rest")
+    return _without(steps, turns, "rest"), 1.0
 
 
-def _triangle(steps: Steps, value: ir.Value, scale: Array, shift: float | None, reach: Array, least: int) -> ir.Value:
-    """w in [0, 1]: |scale * value + shift|, folded until it is, and `least` times at least."""
-    made = steps.folded(value, scale, shift, "fold0")
-    furthest = np.maximum(reach, 2.0) if least else reach
-    for number, centre in enumerate(folds_for(furthest), 1):
-        made = steps.folded(made, 1.0, -centre, f"fold{number}")
-    return made
+def _to_half(steps: Steps, value: ir.Value, sine: Sine) -> ir.Value:
+    """s in [-1/2, 1/2] whose sin(pi s) is the sine of `value`, the cosine of half a pi less."""
+    beyond = np.maximum(sine.reach + 0.5, 2.0)  # the fold at 1 is for all: it is where the sign is
+    made = steps.folded(value, sine.scale / np.pi, -0.5, "fold0")
+    if sine.form is Form.TRIANGLE:
+        return steps.affine(_triangle(steps, made, beyond), 1.0, -0.5, "middle")
+    return steps.affine(_fine(steps, made, beyond)[0], 1.0, 0.5, "middle")
 
 
-def _arched(steps: Steps, w: ir.Value) -> ir.Value:
-    return steps.times(w, -1.0, 1.0, w, "arch")
+def _triangle(steps: Steps, value: ir.Value, reach: Array) -> ir.Value:
+    """w in [0, 1]: `value`, which is positive, folded until it is."""
+    for number, centre in enumerate(folds_for(reach), 1):
+        value = steps.folded(value, 1.0, -centre, f"fold{number}")
+    return value
+
+
+def _fine(steps: Steps, value: ir.Value, reach: Array) -> tuple[ir.Value, float]:
+    """The same, and 0 stays 0: -w and -1; or `value` itself and 1 where it needs no fold."""
+    centres = folds_for(reach.max())
+    if not centres:
+        return value, 1.0
+    value = steps.affine(value, -1.0, None, "negative")
+    for number, centre in enumerate(centres, 1):
+        value = steps.folded_from_zero(value, centre, f"fold{number}")
+    return value, -1.0
 
 
 def _one_wave(steps: Steps, value: ir.Value, sine: Sine) -> ir.Value:
@@ -252,7 +290,7 @@ def _without(steps: Steps, turns: ir.Value, what: str) -> ir.Value:
 
 
 def _clipped(steps: Steps, value: ir.Value, scale: Array) -> ir.Value:
-    turns = steps.affine(value, scale, None, "turns")
+    turns = steps.activated(value, scale, None, "turns")
     if opset_of(steps.make.graph) < _CLIP_OF_INPUTS:
         return steps.make.add("Clip", [turns], sizes_of(turns), "clipped", min=-1.0, max=1.0)
     bounds = [steps.make.constant(f"clipped_{end}", np.array(end, np.float32)) for end in (-1, 1)]
