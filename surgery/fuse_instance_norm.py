@@ -16,7 +16,7 @@ BatchNormalization is one. On rk3566 and rk3568 those Transposes fall to the CPU
 more than the pools (convolutions there). Between two convolutions, modelled ms (measured, 2.3.2):
 
     [1, 128, 1200]               rk3588   rk3576   rk3566 and rk3568
-    chain by Mul and Reciprocal    1.14     1.17     6.39
+    chain by Mul and Reciprocal    1.14     1.19     7.90
     known chain, Mul, Add          0.87     0.87     4.56
     this                           0.81     0.81     4.50
     [1, 128, 1201], chain                            7.58

@@ -21,8 +21,8 @@ In fp16 exNorm is the better one too: 65.5 dB in the simulator for x of deviatio
 a chain that the toolkit does not know gives NaN at 100 (d^2 overflows). A public report has exNorm lose precision on a
 board (toolkit issue 149); no board was available.
 
-Bounded: onnxruntime computes the variance of LayerNormalization as mean(x^2) - m^2, which cancels for a mean far from
-zero: of fp32's 144 dB 40 log10(mean / deviation) go.
+Bounded: by onnxruntime, which computes the variance of LayerNormalization as mean(x^2) - m^2, and that cancels where
+the mean is many deviations from zero. The whole Piper voice, 36 of them, gives 98 dB.
 """
 
 from __future__ import annotations
@@ -59,13 +59,13 @@ CHANGED = frozenset({"BatchNormalization", "RoiAlign"})
 """What means something else in opset 17 than in 13: RoiAlign's default moved by half a pixel, BatchNormalization has
 other outputs (ONNX operator changelog; a test holds this against its schemas)."""
 
-MINIMUM_DB = 90.0
-"""144 dB of fp32, less 40 log10(20) for a mean of 20 deviations, and 2 of reserve."""
+MINIMUM_DB = 80.0
+"""Measured for 512 numbers with a mean of 0, 3 and 10 deviations: 136, 111 and 87 dB; 7 are left as a reserve."""
 
 DECLARATION = Declaration(
     name="fuse_layer_norm",
     summary="a layer normalisation that is spelled out, over the last axis or the channels, as one operator",
-    exactness=Bounded(MINIMUM_DB, "onnxruntime's LayerNormalization cancels for a mean of up to 20 deviations"),
+    exactness=Bounded(MINIMUM_DB, "onnxruntime's LayerNormalization cancels for a mean of up to 10 deviations"),
     after=frozenset({"decompose_functions", "fold_constants", "normalise_opset"}),
     matches=CHAINED,
     pays_on=EVERY_TARGET,
