@@ -1,8 +1,9 @@
 """Structural gate: sizes that overflow a field of the hardware, found in the graph before it is built.
 
 The compiler logs such a size as an anonymous REGTASK line and returns 0. Here the node and its attribute are named.
-What is measured is in `contracts.convolution_fields`; what it does not cover (three axes, other targets, pads that are
-not explicit, axes so long that it depends on the compiler's tiles) is left to the log.
+What is measured is in `contracts.convolution_fields` and `contracts.axis_fields` (`gates.long_axes`); what these do not
+cover (three axes, other targets, pads that are not explicit, axes so long that it depends on the compiler's tiles) is
+left to the log.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from contracts.convolution_fields import (
 )
 from contracts.verdicts import Verdict, at_most, passed
 from gates.graphs import node_label
+from gates.long_axes import long_axis_overflows
 from gates.sentences import listed
 
 GATE = "structure.fields"
@@ -50,7 +52,7 @@ class _Overflow:
 
 
 def hardware_fields(shaped: ir.Model, target: str | None, accepted: Collection[str] = ()) -> Verdict:
-    """Verdict that no size of a convolution or pool overflows a field of `target`; offenders are named.
+    """Verdict that no size of a convolution, pool or long axis overflows a field of `target`; offenders are named.
 
     Args:
         shaped: the graph as `gates.graphs.with_shapes` gives it; a size that is not known is not judged.
@@ -65,7 +67,7 @@ def hardware_fields(shaped: ir.Model, target: str | None, accepted: Collection[s
         for overflow in _overflows(node, target):
             if f"{core}:{overflow.key}" not in accepted:
                 offenders.setdefault((node.op_type, overflow), []).append(node_label(node))
-    detail = "every stride, kernel and pooled axis fits its hardware field"
+    detail = "every stride, kernel and long axis fits its hardware field"
     if offenders:
         texts = [
             f"{op}, {listed(labels)}, {'each ' if len(labels) > 1 else ''}{overflow.text} ({core}:{overflow.key})"
@@ -83,6 +85,8 @@ def _overflows(node: ir.Node, target: str) -> Iterator[_Overflow]:
     axes = _axes(node) if find is not None and node.domain in ("", "ai.onnx") else ()
     if find is not None and axes and len(axes) <= _MOST_AXES:
         yield from find(node, axes, target)
+    if node.domain in ("", "ai.onnx"):
+        yield from (_Overflow(text, key) for text, key in long_axis_overflows(node, target))
 
 
 def _conv(_: ir.Node, axes: tuple[Axis, ...], target: str) -> Iterator[_Overflow]:
