@@ -1,6 +1,7 @@
 """What of a node overflows a field by the length of its last axis (`contracts.axis_fields`).
 
-Masks are not judged: whether one overflows depends on its layout, which the compiler chooses. The log judges it.
+Left to the log: masks, for whether one overflows depends on its layout, which the compiler chooses; and a value less
+its own ReduceMean, and its quotient by a root, for where that is a normalisation the compiler makes one layer of it.
 """
 
 from __future__ import annotations
@@ -23,17 +24,30 @@ from contracts.axis_fields import (
 
 _BINARY = 2
 
+_ROOTS = frozenset({"Pow", "Sqrt"})
+
 _FLOATS = frozenset({ir.DataType.FLOAT, ir.DataType.FLOAT16})
 """Types of the NPU's own layers; the log judges the others."""
 
 
 def long_axis_overflows(node: ir.Node, target: str) -> Iterator[tuple[str, str]]:
     """What of `node` overflows on `target`, and the REGTASK key, without the core, that the compiler would log."""
-    if node.op_type in SPREADING and len(node.inputs) == _BINARY:
+    if node.op_type in SPREADING and len(node.inputs) == _BINARY and not _may_be_norm(node):
         for wide, narrow in ((0, 1), (1, 0)):
             yield from _spread(node.inputs[wide], node.inputs[narrow], target)
     if node.op_type == "Pad" and (node.attributes.get_string("mode") or "") in COPYING_MODES:
         yield from _padded(node, target)
+
+
+def _may_be_norm(node: ir.Node) -> bool:
+    """Whether `node` is the beginning or the end of a normalisation by ReduceMean, Sub, Sqrt and Div."""
+    wide, narrow = node.inputs
+    maker = narrow.producer() if narrow is not None else None
+    if node.op_type == "Sub":
+        return maker is not None and maker.op_type == "ReduceMean" and maker.inputs[0] is wide
+    centred = wide.producer() if wide is not None else None
+    rooted = maker is not None and maker.op_type in _ROOTS
+    return rooted and centred is not None and centred.op_type == "Sub" and _may_be_norm(centred)
 
 
 def _spread(wide: ir.Value | None, narrow: ir.Value | None, target: str) -> Iterator[tuple[str, str]]:

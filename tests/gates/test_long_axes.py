@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+import onnx
 import onnx_ir as ir
 import pytest
 from onnx import TensorProto, helper
@@ -80,3 +83,26 @@ def test_hardware_fields_names_the_node_when_a_long_axis_overflows(
     for part in ("node 'n0'", text, f"({key})"):
         assert part in verdict.detail
     assert hardware_fields(made, target, [key]).status is Status.PASSED
+
+
+def mean_taken(mean: str, end: list[onnx.NodeProto], **attributes: Any) -> ir.Model:
+    """x less its own mean, then `end`."""
+    nodes = [helper.make_node(mean, ["x"], ["m"], **attributes), helper.make_node("Sub", ["x", "m"], ["d"], "n0"), *end]
+    return with_shapes(model(nodes, [tensor("x", [1, 4, 30720])], [tensor("y", ["a", "b", "c"])]))
+
+
+ROOT = [helper.make_node("Sqrt", ["m"], ["s"]), helper.make_node("Div", ["d", "s"], ["y"], "n1")]
+
+
+@pytest.mark.parametrize(
+    ("mean", "attributes", "end", "named"),
+    [
+        ("ReduceMean", {"axes": [2]}, ROOT, 0),
+        ("GlobalAveragePool", {}, ROOT, 2),
+        ("ReduceMean", {"axes": [2]}, [helper.make_node("Div", ["d", "m"], ["y"], "n1")], 1),
+    ],
+)
+def test_hardware_fields_leaves_to_the_log_what_may_be_a_normalisation(
+    mean: str, attributes: dict[str, Any], end: list[onnx.NodeProto], named: int
+) -> None:
+    assert hardware_fields(mean_taken(mean, end, **attributes), "rk3588").measured == named

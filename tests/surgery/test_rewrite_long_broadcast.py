@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import onnx_ir as ir
@@ -200,3 +201,38 @@ def test_rewrite_long_broadcast_leaves_the_graph_alone_when_the_operator_is_of_a
     original = model([node], inputs, [tensor("y", [1, 3, LONG])])
     original.graph.opset_imports["com.example"] = 1
     left_alone(PASS, original)
+
+
+def normalisation(mean: str, root: str = "Sqrt", outputs: Sequence[str] = ("y",)) -> ir.Model:
+    """x less its mean, over its deviation."""
+    attributes: dict[str, Any] = {"axes": [2], "keepdims": 1} if mean == "ReduceMean" else {}
+    nodes = [
+        helper.make_node(mean, ["x"], ["m"], **attributes),
+        helper.make_node("Sub", ["x", "m"], ["d"]),
+        helper.make_node("Mul", ["d", "d"], ["q"]),
+        helper.make_node(mean, ["q"], ["v"], **attributes),
+        helper.make_node("Add", ["v", "e"], ["w"]),
+        helper.make_node(root, ["w"], ["s"]),
+        helper.make_node("Div", ["d", "s"], ["y"]),
+    ]
+    return model(
+        nodes, [tensor("x", [1, 3, LONG])], [tensor(name, [1, 3, LONG]) for name in outputs], [constant("e", [1e-5])]
+    )
+
+
+def test_rewrite_long_broadcast_leaves_a_normalisation_alone_when_the_toolkit_knows_it() -> None:
+    left_alone(PASS, normalisation("ReduceMean"))
+
+
+@pytest.mark.parametrize(
+    "original",
+    [
+        normalisation("GlobalAveragePool"),
+        normalisation("ReduceMean", "Exp"),
+        normalisation("ReduceMean", outputs=["y", "d"]),
+    ],
+    ids=["by pools", "by no root", "read elsewhere"],
+)
+def test_rewrite_long_broadcast_rewrites_a_normalisation_when_the_toolkit_spreads_its_mean(original: ir.Model) -> None:
+    made = rewritten(PASS, original, hits=2)
+    assert [node.op_type for node in made.graph if node.op_type in ("Sub", "Neg", "Clip")] == ["Neg", "Clip"]
