@@ -82,7 +82,7 @@ def read_channels(graph: ir.Graph) -> Reading:
     """What the main graph `graph`, whose values have their types and shapes, asks."""
     reading = Reading()
     captured = {value for node in graph if any(graphs_of(node)) for value in node_dependencies(node)}
-    reading.pinned |= {*graph.inputs, *graph.outputs, *graph.initializers.values(), *captured}
+    reading.pinned |= {*graph.inputs, *graph.outputs, *graph.initializers.values()}
     sliced: dict[ir.Value, list[tuple[int, ir.Value]]] = {}
     for node in graph:
         if not captured.isdisjoint(node.outputs) or not _read(node, reading, sliced):
@@ -162,8 +162,6 @@ def _read_picked(node: ir.Node, reading: Reading, sliced: dict[ir.Value, list[tu
     if given is None or channels_of(given) is None:
         return False
     order, block = permutation_of(node), block_of(node)
-    if tensor_of(given) is not None:
-        return False
     if order is not None:
         turned = Turned(given, made, order)
         reading.flips.append((node, turned))

@@ -44,6 +44,7 @@ class ChannelWriter:
         """A constant."""
         name = f"k{len(self.weights)}"
         self.weights[name] = np.asarray(values, dtype)
+        self.sizes[name] = self.weights[name].shape[1] if self.weights[name].ndim > 1 else 1
         return name
 
     def flip(self, x: str) -> str:

@@ -287,6 +287,11 @@ def _computed_weight(w: ChannelWriter) -> str:
     return w.node("Conv", w.flip("x"), weight)
 
 
+def _part_of_a_constant(w: ChannelWriter) -> str:
+    table = w.weight(np.arange(8).reshape(1, 8, 1))
+    return w.node("Add", w.flip("x"), w.block(table, 0, 4))
+
+
 def _computed_bias(w: ChannelWriter) -> str:
     bias = w.node("Mul", w.weight([1, 2, 3, 4]), w.node("ReduceMax", "mask", keepdims=0), channels=4)
     return w.flip(w.node("Conv", w.node("Relu", "x"), w.weight(w.whole(4, 4, 1)), bias))
@@ -307,7 +312,8 @@ def _operand_of_another_rank(w: ChannelWriter) -> str:
 LEFT = [
     _straight_to_output, _through_relu_to_output, _to_a_transpose, _to_a_reduction, _added_to_the_input,
     _through_groups, _out_of_groups, _depthwise_multiplier, _unequal_parts, _torn_parts, _torn_block, _half_flipped,
-    _some_channels_twice, _in_time, _computed_weight, _computed_bias, _computed_indices, _operand_of_another_rank,
+    _some_channels_twice, _in_time, _computed_weight, _computed_bias, _part_of_a_constant,
+    _computed_indices, _operand_of_another_rank,
 ]  # fmt: skip
 
 
@@ -349,6 +355,29 @@ def test_fold_channel_flips_copies_a_weight_when_others_read_it_too() -> None:
     ]
 
 
+def test_fold_channel_flips_keeps_a_constant_when_its_channels_are_alike() -> None:
+    w = ChannelWriter()
+    alike = w.weight([[2], [2], [2], [2]])
+    made = folded(PASS, w.finished(w.conv(w.node("Mul", w.flip("x"), alike))), 1)
+    assert alike in made.graph.initializers
+
+
+def test_fold_channel_flips_folds_the_flip_of_a_constant() -> None:
+    w = ChannelWriter()
+    folded(PASS, w.finished(w.conv(w.node("Add", w.flip("x"), w.flip(w.weight([[[1], [2], [3], [4]]]))))), 2)
+
+
+def test_fold_channel_flips_leaves_the_graph_alone_when_operands_are_aligned_at_their_first_axes() -> None:
+    nodes = [
+        helper.make_node("Gather", ["x", "i"], ["y"], "g", axis=1),
+        helper.make_node("Conv", ["y", "w"], ["z"], "c"),
+    ]
+    weights = [constant("i", [1, 0], np.int64), constant("w", np.ones((2, 2, 1)))]
+    parts = (nodes, [tensor("x", [1, 2, 3])], [tensor("z", [1, 2, 3])], weights)
+    left_alone(PASS, model(*parts, opset=6))
+    assert PASS.rewrite(model(*parts, opset=7)).hits == 1
+
+
 def test_fold_channel_flips_folds_when_the_length_is_open() -> None:
     w = ChannelWriter()
     folded(PASS, w.finished(w.conv(w.coupling(w.flip("x"))), steps="steps"), 1)
@@ -384,13 +413,12 @@ def test_fold_channel_flips_leaves_the_graph_alone_when_an_operator_is_of_anothe
 
 def test_fold_channel_flips_leaves_a_permutation_alone_when_a_nested_graph_reads_it() -> None:
     def branch(name: str) -> object:
-        node = helper.make_node("Neg" if name == "no" else "Abs", ["y"], [f"{name}_y"])
+        node = helper.make_node("Neg" if name == "no" else "Abs", [y], [f"{name}_y"])
         return helper.make_graph([node], name, [], [tensor(f"{name}_y", [1, 4, STEPS])])
 
     w = ChannelWriter()
     y = w.flip("x")
     test = w.node("Cast", w.node("ReduceSum", "mask", channels=1, keepdims=0), to=TensorProto.BOOL)
-    w.nodes.append(helper.make_node("Identity", [y], ["y"]))
     w.nodes.append(helper.make_node("If", [test], ["if"], then_branch=branch("yes"), else_branch=branch("no")))
     w.sizes["if"] = 4
     left_alone(PASS, w.finished(w.node("Add", w.conv(y), w.conv("if"))))
