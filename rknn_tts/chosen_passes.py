@@ -63,7 +63,7 @@ def _call(name: str, factory: Callable[..., Pass], rest: str, target: str | None
         key, equals, value = pair.partition("=")
         if key not in parameters or not equals:
             takes = ", ".join(f"{parameter}=..." for parameter in parameters) or "no arguments"
-            raise UserInput(f"--pass {name}: takes {takes}; {pair:.100!r} is none of that.")
+            raise UserInput(f"--pass {name}: takes {takes}; {pair[:100]!r} is none of that.")
         values[key] = _read(name, key, value, hints[key])
     missing = [key for key, one in parameters.items() if one.default is inspect.Parameter.empty and key not in values]
     if missing:

@@ -8,12 +8,23 @@ from __future__ import annotations
 
 from contracts.targets import EVERY_TARGET
 from surgery.declaration import Pass
+from surgery.fold_batch_normalization import fold_batch_normalization
+from surgery.fold_channel_flips import fold_channel_flips
+from surgery.fold_neutral_operands import fold_neutral_operands
+from surgery.fold_scales import fold_scales
+from surgery.fold_shifts import fold_shifts
 
 
 def every_cut(target: str | None) -> tuple[Pass, ...]:
     """All of them in their order; those that decide place by place do so for `target` (None: for every target)."""
     del target
-    return ()
+    return (
+        fold_neutral_operands(),
+        fold_batch_normalization(),
+        fold_scales(),
+        fold_shifts(),
+        fold_channel_flips(),
+    )
 
 
 def cuts(target: str | None) -> tuple[Pass, ...]:

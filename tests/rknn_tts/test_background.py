@@ -1,11 +1,12 @@
 from __future__ import annotations
 
 import threading
+from functools import partial
 
 import pytest
 
 from contracts.errors import Refusal
-from rknn_tts.background import Background
+from rknn_tts.background import Background, beside_each_other
 
 LONG_S = 10.0
 
@@ -48,3 +49,19 @@ def test_background_runs_beside_its_caller() -> None:
     assert there.wait(LONG_S)
     here.set()
     assert beside.result() is True
+
+
+def test_works_run_two_at_a_time_and_keep_their_order() -> None:
+    meet = threading.Barrier(2)
+
+    def work(number: int) -> int:
+        meet.wait(LONG_S)
+        return number
+
+    assert beside_each_other([partial(work, number) for number in range(4)]) == [0, 1, 2, 3]
+    assert beside_each_other([]) == []
+
+
+def test_the_first_work_that_fails_is_told() -> None:
+    with pytest.raises(ZeroDivisionError):
+        beside_each_other([lambda: 1, lambda: 1 // 0, lambda: 2])

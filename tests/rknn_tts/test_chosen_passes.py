@@ -1,0 +1,65 @@
+"""`--pass` as the user writes it."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+
+import pytest
+
+from contracts.errors import UserInput
+from rknn_tts.chosen_passes import ALWAYS_RUN, TARGET_ARGUMENT, chosen_passes
+from surgery.catalogue import CATALOGUE
+
+TEXTS = {"mask_decoder": "mask_decoder:mask_name=y_mask"}
+"""Passes that cannot do without an argument."""
+
+
+@pytest.mark.parametrize("name", [entry.name for entry in CATALOGUE if entry.name not in ALWAYS_RUN])
+def test_every_pass_of_the_catalogue_can_be_chosen(name: str) -> None:
+    (bound,) = chosen_passes([TEXTS.get(name, name)], "rk3588")
+    assert bound.name == name
+
+
+@pytest.mark.parametrize("name", [entry.name for entry in CATALOGUE])
+def test_a_pass_is_the_function_of_its_name_in_the_module_of_its_name(name: str) -> None:
+    assert inspect.isfunction(getattr(importlib.import_module(f"surgery.{name}"), name))
+
+
+def test_a_pass_that_decides_by_target_is_given_the_one_whose_cost_is_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    module = importlib.import_module("surgery.fold_constants")
+    made, heard = module.fold_constants(), []
+
+    def fold_constants(target: str | None) -> object:
+        heard.append(target)
+        return made
+
+    monkeypatch.setattr(module, "fold_constants", fold_constants)
+    assert chosen_passes(["fold_constants"], "rk3576") == (made,)
+    assert chosen_passes(["fold_constants"], None) == (made,)
+    assert heard == ["rk3576", None]
+    assert inspect.signature(fold_constants).parameters.keys() == {TARGET_ARGUMENT}
+
+
+@pytest.mark.parametrize(
+    ("texts", "says"),
+    [
+        (["rewrite_safe_softmx"], "there is no such pass. Did you mean rewrite_safe_softmax?"),
+        (["zzz"], "`rknn-tts passes` lists them"),
+        ([""], "there is no such pass"),
+        (["normalise_static_inputs"], "need not be named: --shape gives it the sizes"),
+        (["mask_decoder"], "--pass mask_decoder: needs mask_name: --pass mask_decoder:mask_name=..."),
+        (["mask_decoder:y_mask"], "takes mask_name=...; 'y_mask' is none of that"),
+        (["mask_decoder:maske=y"], "takes mask_name=...; 'maske=y' is none of that"),
+        (["fold_constants:a=1"], "takes no arguments"),
+        (["fold_constants", "fold_constants"], "stands twice"),
+        (["rewrite_strided_conv", "fold_constants"], "must run after fold_constants"),
+    ],
+)
+def test_what_cannot_be_run_is_refused_with_a_sentence(texts: list[str], says: str) -> None:
+    with pytest.raises(UserInput) as caught:
+        chosen_passes(texts, None)
+    assert says in str(caught.value)
+    assert str(caught.value).startswith("--pass")
