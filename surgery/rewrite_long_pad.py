@@ -4,7 +4,7 @@ Before: y = Pad(x, p in front, q behind, mode reflect or edge), x [1, C, T], p +
 After:  y = Concat of p single steps of x, x, and q single steps
 
 The toolkit's own form numbers the steps it makes in a field that is too narrow (0x4030; 0x4020 on rk3562 and rk3576).
-This one costs a pass over x more (rk3588, C = 16, T = 30720, four steps on each side: 1.51 modelled ms instead of 1.32),
+This one costs a pass over x more (rk3588, C = 16, T = 30720, four steps a side: 1.51 modelled ms instead of 1.32),
 and a step that is cut from a long axis logs 0x5048 on rk3566, rk3568 and rk3588, of which engines are known that run
 (measured, 2.3.2).
 
