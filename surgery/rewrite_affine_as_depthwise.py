@@ -30,6 +30,7 @@ import numpy as np
 import onnx_ir as ir
 
 from surgery.affine_steps import (
+    LEAKY_RELU,
     MATCHES,
     Affine,
     affine_ending_at,
@@ -54,7 +55,7 @@ TAKEN_IN = (
     Matched("Abs"),
     Matched("Clip"),
     Matched("Elu", irrelevant={"alpha": _SHAPE}),
-    Matched("LeakyRelu", irrelevant={"alpha": _SHAPE}),
+    LEAKY_RELU,
     Matched("PRelu"),
     SIGMOID,
     Matched("Softplus"),
