@@ -64,11 +64,15 @@ class Builder:
 
     def first(self, value: ir.Value, axis: int, length: int, what: str) -> ir.Value:
         """The first `length` steps of `value` along `axis`."""
+        return self.part(value, axis, 0, length, what)
+
+    def part(self, value: ir.Value, axis: int, start: int, length: int, what: str) -> ir.Value:
+        """`length` steps of `value` along `axis`, from `start` on; `value` itself where these are all."""
         sizes = sizes_of(value)
         if sizes[axis] == length:
             return value
         names = (f"{what}_start", f"{what}_end", f"{what}_axis")
-        bounds = [self.sizes(name, [at]) for name, at in zip(names, (0, length, axis), strict=True)]
+        bounds = [self.sizes(name, [at]) for name, at in zip(names, (start, start + length, axis), strict=True)]
         sizes[axis] = length
         return self.add("Slice", [value, *bounds], sizes, what)
 

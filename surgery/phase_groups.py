@@ -5,7 +5,9 @@ With g_k = d k - pad = s q_k + p_k, 0 <= p_k < s:
     y[s u + p] = sum over the taps k with p_k = p of w[k] x[u - q_k]
 
 Phases whose taps reach over the same blocks q belong together: their convolution has no tap that is zero for all of
-them, which one convolution of every phase has (`surgery.phases`: three blocks for a kernel of two strides).
+them, which one convolution of every phase has (`surgery.phases`: three blocks for a kernel of two strides). Where the
+output has to be cut anyway, as its length is no multiple of the stride, the phases are counted from a step before it
+where a tap's block begins: fewer groups.
 """
 
 from __future__ import annotations
@@ -42,10 +44,12 @@ class Grouped:
     """Every phase of one axis, in groups by their first phase.
 
     Attributes:
-        length: of the transposed convolution's output, at most `steps` times the stride.
-        steps: how many each phase has.
+        skipped: steps before the transposed convolution's output.
+        length: of that output.
+        steps: how many each phase has; together they have `skipped + length`, or more where that is no multiple.
     """
 
+    skipped: int
     length: int
     steps: int
     groups: tuple[Group, ...]
@@ -54,10 +58,12 @@ class Grouped:
 def grouped_phases(axis: Axis, output_padding: int) -> Grouped:
     """The groups of a transposed convolution along `axis`; none where its output is empty."""
     length = axis.stride * (axis.length - 1) + axis.reach + output_padding - axis.pad_begin - axis.pad_end
-    steps = -(-length // axis.stride)
+    skipped = axis.pad_begin % axis.stride if length % axis.stride else 0
+    steps = -(-(skipped + length) // axis.stride)
     if length < 1:
-        return Grouped(length, steps, ())
-    places = [divmod(axis.dilation * tap - axis.pad_begin, axis.stride) for tap in range(axis.kernel)]
+        return Grouped(skipped, length, steps, ())
+    first = axis.pad_begin - skipped
+    places = [divmod(axis.dilation * tap - first, axis.stride) for tap in range(axis.kernel)]
     reached: dict[int, list[int]] = {}
     for block, phase in places:
         reached.setdefault(phase, []).append(block)
@@ -68,7 +74,7 @@ def grouped_phases(axis: Axis, output_padding: int) -> Grouped:
     for phase in range(axis.stride):
         together.setdefault(spans.get(phase, idle), []).append(phase)
     groups = (_group(low, high, phases, places, axis.length, steps) for (low, high), phases in together.items())
-    return Grouped(length, steps, tuple(groups))
+    return Grouped(skipped, length, steps, tuple(groups))
 
 
 def weights_of_group(weight: NDArray[np.generic], group: Group) -> NDArray[np.generic]:
@@ -81,8 +87,12 @@ def weights_of_group(weight: NDArray[np.generic], group: Group) -> NDArray[np.ge
 
 
 def _span(blocks: Sequence[int], length: int, steps: int) -> tuple[int, int]:
-    """First and last block of a kernel that needs no negative padding, with `blocks` in it."""
-    return min(*blocks, steps - length), max(*blocks, 0)
+    """First and last block of a kernel with `blocks` in it that needs no negative padding, and none as long as itself.
+
+    Of those the compiler for rk3576 prints an error, `Conv MultiCore grade2 failed in getNewLineIndex` (2.3.2).
+    """
+    ahead = steps - length
+    return min(*blocks, ahead, 0), max(*blocks, ahead, 0)
 
 
 def _group(

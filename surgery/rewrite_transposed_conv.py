@@ -2,7 +2,7 @@
 
 Before: y = ConvTranspose(x), x [N, C, T], a stride s above 1
 After:  z_p = Conv(x as [N, C, T, 1]), [N, M, U, 1], for every phase p < s (those of like taps by one Conv and a Split);
-        y = their Concat along the last axis, [N, M, U, s], as [N, M, U s], cut to y's length where that is no multiple
+        y = their Concat along the last axis, [N, M, U, s], as [N, M, U s]; y's own steps of it where there are more
 
 With g_k = dilation k - pad = s q_k + p_k:   y[s u + p] = sum over the taps k with p_k = p of w[k] x[u - q_k]
 
@@ -157,7 +157,7 @@ def _apply(plan: _Plan) -> None:
     wide = [site.batch, site.made, steps, stride]
     made = make.add("Concat", [phases[phase] for phase in range(stride)], wide, "together", axis=3)
     made = make.reshape(made, [site.batch, site.made, steps * stride], "joined")
-    take_place(node, make.first(made, 2, site.phases.length, "cut"))
+    take_place(node, make.part(made, 2, site.phases.skipped, site.phases.length, "cut"))
 
 
 def _phases(make: Builder, upright: ir.Value, plan: _Plan, group: Group, what: str) -> list[ir.Value]:

@@ -59,6 +59,24 @@ def test_first_cuts_off_what_is_behind_and_nothing_where_all_stays() -> None:
     np.testing.assert_array_equal(built(made)["y"], X[:, :, :4])
 
 
+def test_part_is_what_stands_between() -> None:
+    made = one_node("Relu", [1, 2, 6])
+    node, make, x = builder(made)
+    take_place(node, make.part(x, 2, 1, 3, "cut"))
+    made.graph.outputs[0].shape = ir.Shape([1, 2, 3])
+    np.testing.assert_array_equal(built(made)["y"], X[:, :, 1:4])
+
+
+@pytest.mark.parametrize("opset", [11, 12, 13, 17, 18, 19])
+def test_split_makes_parts_of_the_sizes_in_every_opset(opset: int) -> None:
+    made = one_node("Relu", [1, 2, 6], opset=opset)
+    node, make, x = builder(made)
+    parts = make.split(x, 2, [1, 3, 2], "apart")
+    assert [sizes_of(part) for part in parts] == [[1, 2, 1], [1, 2, 3], [1, 2, 2]]
+    take_place(node, make.add("Concat", parts[::-1], [1, 2, 6], "back", axis=2))
+    np.testing.assert_array_equal(built(made)["y"], X[:, :, [4, 5, 1, 2, 3, 0]])
+
+
 def test_sizes_of_insists_on_a_static_shape() -> None:
     with pytest.raises(AssertionError):
         sizes_of(ir.Value(name="x", shape=ir.Shape([1, "n"])))
