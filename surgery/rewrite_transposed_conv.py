@@ -8,8 +8,8 @@ With g_k = dilation k - pad = s q_k + p_k:   y[s u + p] = sum over the taps k wi
 
 The compiler models and runs a ConvTranspose with the stride's zeros between its input's steps: s times the products
 that are needed. Other ways to put the phases together were measured and are worse (rknn-toolkit2 2.3.2): Reshape,
-Transpose, Reshape becomes a Gather, which has register tasks of its own for every step (310 bytes of engine each, unseen
-by the layer table; beyond 8192 steps they overflow), and falls to the CPU for lengths that are no multiple of 8;
+Transpose, Reshape becomes a Gather with register tasks of its own for every step (310 bytes of engine each, unseen by
+the layer table; beyond 8192 steps they overflow), and falls to the CPU for lengths that are no multiple of 8;
 DepthToSpace becomes a ConvTranspose; Transposes with the time as batch fall to the CPU for such lengths too.
 
 Whether it pays is decided place by place (`surgery.upsampling_cost`): the few channels of a generator's last stage make
