@@ -9,7 +9,7 @@ with the steps rounded up to 16 and C and M to the blocks of `NPUS`; its own Con
 over the input with the stride's zeros between its steps. A layer's traffic (RW) is what it reads, its channels rounded
 up to 8, and layers that only move bytes have no cycles. What is weighed is the modelled time of `cost.model`:
 cycles / 1e6 + MB read / 5 + 5 * MB read on the CPU. On 52 sites of the five targets
-the sign of what the rewrite changes was foretold, and the amount within 0.01 ms where no input is spread on the CPU and
+the sign of what the rewrite changes was foretold, and the amount within 0.02 ms where no input is spread on the CPU and
 no ConvTranspose is split by its channels (both cost more than is counted here).
 """
 
