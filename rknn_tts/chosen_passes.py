@@ -10,6 +10,7 @@ import inspect
 import types
 import typing
 from collections.abc import Callable, Sequence
+from enum import Enum
 from typing import Any
 
 from contracts.errors import UserInput
@@ -81,8 +82,7 @@ def text_of(name: str, rest: str) -> str:
 
 def _read(name: str, key: str, value: str, hint: Any) -> Any:
     kinds = typing.get_args(hint) if typing.get_origin(hint) in (types.UnionType, typing.Union) else (hint,)
-    literals = [kind for kind in kinds if typing.get_origin(kind) is typing.Literal]
-    choices = [choice for kind in literals for choice in typing.get_args(kind)]
+    choices = [choice.value for kind in kinds if inspect.isclass(kind) and issubclass(kind, Enum) for choice in kind]
     if choices:
         if value in choices:
             return value

@@ -154,7 +154,7 @@ def _families(request: Request, say: Say) -> Report:
 
 
 def _passes(request: Request, say: Say) -> Report:
-    from rknn_tts.catalogue_page import bound_text
+    from rknn_tts.catalogue_page import bound_text, targets_text
     from surgery.catalogue import CATALOGUE
 
     passes = [
@@ -162,6 +162,7 @@ def _passes(request: Request, say: Say) -> Report:
             "name": declaration.name,
             "summary": declaration.summary,
             "bound": bound_text(declaration),
+            "targets": targets_text(declaration),
             "why": declaration.exactness.why,
             "after": sorted(declaration.after),
         }

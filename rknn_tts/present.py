@@ -81,8 +81,10 @@ def family_blocks(report: Report) -> list[Block]:
 
 def pass_blocks(report: Report) -> list[Block]:
     """Every pass, in the order in which they run."""
-    rows = [Row((entry["name"], entry["bound"], entry["summary"])) for entry in report.extra["passes"]]
-    return [Table("Passes", ("pass", "algebra", "what it does"), tuple(rows))]
+    rows = [
+        Row((entry["name"], entry["bound"], entry["targets"], entry["summary"])) for entry in report.extra["passes"]
+    ]
+    return [Table("Passes", ("pass", "algebra", "for", "what it does"), tuple(rows))]
 
 
 def finding_blocks(report: Report) -> list[Block]:

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from surgery import fold_with_onnxslim, mask_decoder, normalise_initializers, normalise_static_inputs
+from surgery import (
+    fold_with_onnxslim,
+    mask_decoder,
+    normalise_initializers,
+    normalise_static_inputs,
+    rewrite_interface_axes,
+    rewrite_sines,
+)
 from surgery.cuts import every_cut
 from surgery.declaration import Declaration
 from surgery.preflight import to_hardware, to_operators
@@ -12,7 +19,11 @@ CATALOGUE: tuple[Declaration, ...] = (
     normalise_static_inputs.DECLARATION,
     mask_decoder.DECLARATION,
     fold_with_onnxslim.DECLARATION,
-    *(bound.declaration for bound in (*to_operators(), *every_cut(None), *to_hardware())),
+    rewrite_interface_axes.DECLARATION,
+    *(bound.declaration for bound in to_operators()),
+    rewrite_sines.DECLARATION,
+    *(bound.declaration for bound in (*every_cut(None), *to_hardware())),
 )
 """Every pass of this package: how a foreign graph begins, what stages list themselves, then what every graph goes
-through. A test holds the table, the modules and the docs together."""
+through, and among it, where they belong, sines, whose arguments only a stage knows. A test holds the table, the modules
+and the docs together."""

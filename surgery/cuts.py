@@ -7,27 +7,50 @@ figures.
 from __future__ import annotations
 
 from contracts.targets import EVERY_TARGET
-from surgery.declaration import Pass
+from surgery.declaration import Declaration, Pass
 from surgery.fold_batch_normalization import fold_batch_normalization
 from surgery.fold_channel_flips import fold_channel_flips
 from surgery.fold_neutral_operands import fold_neutral_operands
 from surgery.fold_scales import fold_scales
 from surgery.fold_shifts import fold_shifts
+from surgery.fuse_affine_steps import fuse_affine_steps
+from surgery.fuse_instance_norm import fuse_instance_norm
+from surgery.fuse_layer_norm import fuse_layer_norm
+from surgery.rewrite_affine_as_depthwise import rewrite_affine_as_depthwise
+from surgery.rewrite_channel_differences import rewrite_channel_differences
+from surgery.rewrite_means_as_pools import rewrite_means_as_pools
+from surgery.rewrite_transposed_conv import rewrite_transposed_conv
 
 
 def every_cut(target: str | None) -> tuple[Pass, ...]:
-    """All of them in their order; those that decide place by place do so for `target` (None: for every target)."""
-    del target
+    """All of them in their order; those that decide place by place do so for `target` (None: for every target).
+
+    Normalisations come first, before their scales and shifts are taken for steps of their own; then what folds into
+    weights, at no cost; then the form of what is left; and transposed convolutions last, whose shuffles would hide one
+    layer from the next.
+    """
     return (
+        fuse_layer_norm(),
+        fuse_instance_norm(target),
+        rewrite_means_as_pools(),
+        rewrite_channel_differences(),
         fold_neutral_operands(),
         fold_batch_normalization(),
+        fold_channel_flips(),
         fold_scales(),
         fold_shifts(),
-        fold_channel_flips(),
+        fuse_affine_steps(),
+        rewrite_affine_as_depthwise(),
+        rewrite_transposed_conv(target),
     )
 
 
 def cuts(target: str | None) -> tuple[Pass, ...]:
     """Those that pay on `target`; None: those that pay on every target."""
     wanted = EVERY_TARGET if target is None else {target}
-    return tuple(bound for bound in every_cut(target) if wanted <= (bound.declaration.pays_on or EVERY_TARGET))
+    return tuple(bound for bound in every_cut(target) if wanted <= paying(bound.declaration))
+
+
+def paying(declaration: Declaration) -> frozenset[str]:
+    """The targets that a pass runs on: those where it pays, or all where that is not the question."""
+    return EVERY_TARGET if declaration.pays_on is None else declaration.pays_on

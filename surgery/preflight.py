@@ -32,6 +32,8 @@ from surgery.normalise_passed_outputs import normalise_passed_outputs
 from surgery.normalise_scalar_inputs import normalise_scalar_inputs
 from surgery.normalise_scalar_outputs import normalise_scalar_outputs
 from surgery.normalise_unused_inputs import normalise_unused_inputs
+from surgery.rewrite_long_broadcast import rewrite_long_broadcast
+from surgery.rewrite_long_pad import rewrite_long_pad
 from surgery.rewrite_long_pool import rewrite_long_pool
 from surgery.rewrite_long_transposed_conv import rewrite_long_transposed_conv
 from surgery.rewrite_mask_constants import rewrite_mask_constants
@@ -111,5 +113,7 @@ def to_hardware() -> tuple[Pass, ...]:
         rewrite_long_transposed_conv(),
         rewrite_wide_dilation(),
         rewrite_long_pool(),
+        rewrite_long_broadcast(),
+        rewrite_long_pad(),
         normalise_header(),
     )

@@ -38,9 +38,9 @@ from converters.stages import (
     Utterance,
     WindowedDecode,
 )
-from surgery.fold_with_onnxslim import fold_with_onnxslim
 from surgery.mask_decoder import mask_decoder
 from surgery.normalise_static_inputs import normalise_static_inputs
+from surgery.rewrite_interface_axes import rewrite_interface_axes
 
 EMITTED_FRAMES = 45
 """Frames an interior window emits (reference, Piper decoder)."""
@@ -108,7 +108,7 @@ def open_decoder(checkpoint: Checkpoint, options: StageOptions, open_session: Op
             thresholds={SIMULATOR: SIMULATOR_DB},
         ),
         model=cut,
-        passes=(normalise_static_inputs(shapes), *masking, fold_with_onnxslim()),
+        passes=(normalise_static_inputs(shapes), *masking, rewrite_interface_axes()),
         feeds=(_feed(real),),
         padded_feeds=(_feed(padded(real)),),
         host=host,

@@ -11,7 +11,7 @@ from contracts.errors import UserInput
 from rknn_tts.chosen_passes import ALWAYS_RUN, TARGET_ARGUMENT, chosen_passes
 from surgery.catalogue import CATALOGUE
 
-TEXTS = {"mask_decoder": "mask_decoder:mask_name=y_mask"}
+TEXTS = {"mask_decoder": "mask_decoder:mask_name=y_mask", "rewrite_sines": "rewrite_sines:form=triangle,reach_pi=16"}
 """Passes that cannot do without an argument."""
 
 
@@ -53,6 +53,8 @@ def test_a_pass_that_decides_by_target_is_given_the_one_whose_cost_is_asked_for(
         (["mask_decoder"], "--pass mask_decoder: needs mask_name: --pass mask_decoder:mask_name=..."),
         (["mask_decoder:y_mask"], "takes mask_name=...; 'y_mask' is none of that"),
         (["mask_decoder:maske=y"], "takes mask_name=...; 'maske=y' is none of that"),
+        (["rewrite_sines:form=square"], "form=square: one of exact, clip, floor, triangle, fine is expected"),
+        (["rewrite_sines:form=triangle,reach_pi=far"], "reach_pi=far: a number is expected"),
         (["fold_constants:a=1"], "takes no arguments"),
         (["fold_constants", "fold_constants"], "stands twice"),
         (["rewrite_strided_conv", "fold_constants"], "must run after fold_constants"),

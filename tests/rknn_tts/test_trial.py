@@ -84,11 +84,11 @@ def test_a_turn_tells_what_each_pass_hits_loses_and_costs(tmp_path: Path) -> Non
 def test_a_second_turn_builds_only_what_is_new(tmp_path: Path) -> None:
     path = written(tmp_path, upsampler())
     first = turn(path, "fold_scales", cost="rk3588")
-    (folder,) = [place for place in (tmp_path / "build-logs").glob("*before.log")]
-    folder.unlink()
+    (log,) = (tmp_path / "build-logs").glob("*before.log")
+    log.unlink()
     again = turn(path, "fold_scales", cost="rk3588")
     assert again.tried == first.tried
-    assert not folder.exists(), "the log of a build that was found again is not written"
+    assert not log.exists(), "the log of a build that was found again is not written"
 
 
 def test_without_a_name_all_that_compile_runs_is_run_and_what_changed_is_told(tmp_path: Path) -> None:
