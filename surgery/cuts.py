@@ -19,6 +19,7 @@ from surgery.fuse_layer_norm import fuse_layer_norm
 from surgery.rewrite_affine_as_depthwise import rewrite_affine_as_depthwise
 from surgery.rewrite_channel_differences import rewrite_channel_differences
 from surgery.rewrite_means_as_pools import rewrite_means_as_pools
+from surgery.rewrite_narrow_conv import rewrite_narrow_conv
 from surgery.rewrite_transposed_conv import rewrite_transposed_conv
 
 
@@ -41,6 +42,7 @@ def every_cut(target: str | None) -> tuple[Pass, ...]:
         fold_shifts(),
         fuse_affine_steps(),
         rewrite_affine_as_depthwise(),
+        rewrite_narrow_conv(),
         rewrite_transposed_conv(target),
     )
 
