@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Generic, TypeVar
 
+K = TypeVar("K")
 T = TypeVar("T")
 
 AT_ONCE = 2
@@ -19,6 +21,11 @@ def beside_each_other(works: Sequence[Callable[[], T]]) -> list[T]:
         running = [Background(work) for work in works[start : start + AT_ONCE]]
         done += [one.result() for one in running]
     return done
+
+
+def each_beside_the_others(keys: Sequence[K], work: Callable[[K], T]) -> dict[K, T]:
+    """What `work` gives for each of `keys`, `AT_ONCE` of them at a time."""
+    return dict(zip(keys, beside_each_other([partial(work, key) for key in keys]), strict=True))
 
 
 class Background(Generic[T]):

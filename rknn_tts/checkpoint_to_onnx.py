@@ -29,6 +29,7 @@ from rknn_tts.progress import Say
 from rknn_tts.request import Request
 from rknn_tts.rewriting import refusals, rewrite, without_skipped
 from rknn_tts.steps import CHECKPOINTS_FOLDER, Steps, cache_folder
+from surgery.cuts import runs_for
 from surgery.declaration import Pass, Rewritten
 from surgery.preflight import preflight
 
@@ -85,8 +86,9 @@ class Conversion:
 
     @cached_property
     def passes(self) -> tuple[Pass, ...]:
-        """The stage's own passes, and then those that every graph goes through."""
-        return without_skipped((*self.opened.passes, *preflight(self.target)), self.skipped)
+        """The stage's own passes, where they pay, and then those that every graph goes through."""
+        own = (bound for bound in self.opened.passes if runs_for(bound.declaration, self.target))
+        return without_skipped((*own, *preflight(self.target)), self.skipped)
 
     @cached_property
     def rewritten(self) -> Sequence[Rewritten]:

@@ -49,10 +49,15 @@ def every_cut(target: str | None) -> tuple[Pass, ...]:
 
 def cuts(target: str | None) -> tuple[Pass, ...]:
     """Those that pay on `target`; None: those that pay on every target."""
+    return tuple(bound for bound in every_cut(target) if runs_for(bound.declaration, target))
+
+
+def runs_for(declaration: Declaration, target: str | None) -> bool:
+    """Whether a pass runs on a graph for `target`: where it pays, or where that is not the question.
+
+    Args:
+        declaration: of the pass.
+        target: None for a graph that is for all of them.
+    """
     wanted = EVERY_TARGET if target is None else {target}
-    return tuple(bound for bound in every_cut(target) if wanted <= paying(bound.declaration))
-
-
-def paying(declaration: Declaration) -> frozenset[str]:
-    """The targets that a pass runs on: those where it pays, or all where that is not the question."""
-    return EVERY_TARGET if declaration.pays_on is None else declaration.pays_on
+    return declaration.pays_on is None or wanted <= declaration.pays_on

@@ -2,7 +2,8 @@
 
 Before: any IR version, the exporter's name, doc strings (torch writes stack traces with paths into them), metadata.
 After: IR version at most 10, producer "rknn-tts", no doc strings, no metadata, only the opset domains and weights in
-use: a rewrite leaves behind what it put something else in the place of, a bound of -3.4e38 for one.
+use: a rewrite leaves behind what it put something else in the place of, a bound of -3.4e38 for one. Outputs state the
+sizes that the passes before have fixed, where the exporter had left them open.
 A graph without a name has one. The converter environment's onnx 1.16 reads IR versions up to 10 (onnx release table).
 
 Exact: none of this is computed with. Refused by the structural gate, not here: opsets above 19.
@@ -17,6 +18,7 @@ from onnx_ir.passes import common
 
 from contracts.onnx_versions import HIGHEST_IR_VERSION
 from surgery.declaration import Declaration, Exact, Pass, Rewritten
+from surgery.inferred import inferred, static_shape
 from surgery.scopes import drop_unused_weights, name_nodes
 
 PRODUCER = "rknn-tts"
@@ -63,10 +65,21 @@ def normalise_header() -> Pass:
         model.producer_name, model.producer_version = PRODUCER, None
         model.doc_string = model.domain = None
         model.graph.name = model.graph.name or GRAPH_NAME
+        _state_outputs(model)
         model.metadata_props.clear()
         return Rewritten(model, hits=1)
 
     return Pass(DECLARATION, rewrite)
+
+
+def _state_outputs(model: ir.Model) -> None:
+    """Give each output that has open sizes those that inference finds, where it finds all."""
+    unstated = [value for value in model.graph.outputs if static_shape(value) is None]
+    known = inferred(model) if unstated else {}
+    for value in unstated:
+        found = static_shape(known.get(str(value.name)))
+        if found is not None:
+            value.shape = ir.Shape(found)
 
 
 def _values(model: ir.Model) -> Iterator[ir.Value]:

@@ -9,10 +9,15 @@ from typing import Any
 
 import pytest
 
+from surgery.catalogue import CATALOGUE
+from surgery.declaration import Bounded
 from tests.docs.pages import ROOT, files_of, table_rows
 from tests.docs.workplace import Ran, Workplace
 
 GATES = table_rows(ROOT / "docs" / "gates.md")
+_OWN_BOUNDS = {
+    f"pass.{entry.name}": entry.exactness.minimum_db for entry in CATALOGUE if isinstance(entry.exactness, Bounded)
+}
 _BOUND = re.compile(r"(>=|<=) ([\d.]+)(?: (\w+))?")
 
 
@@ -67,6 +72,8 @@ def test_bounds_of_the_page_are_those_of_the_verdicts(workplace: Workplace, mask
         bound = _BOUND.fullmatch(GATES[name][1])
         told = (float(bound[2]), bound[3] or "") if bound else None
         real = None if verdict["threshold"] is None else (verdict["threshold"], verdict["unit"])
+        if (own := _OWN_BOUNDS.get(verdict["gate"])) is not None:  # an approximation owes what it declares
+            told = (own, "dB")
         if told != real:
             wrong.append((name, told, real))
     assert wrong == []

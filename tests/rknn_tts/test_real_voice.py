@@ -19,8 +19,11 @@ NOISE_WINDOWS_DB = 95.0
 SIMULATOR_DB = 40.0
 """One real window; 42.8 measured."""
 
-LAYERS = 236
-"""Measured at window 93; the compiler may merge a few more or fewer at another width."""
+LAYERS = 237
+"""Measured at window 109; the compiler may merge a few more or fewer at another width."""
+
+UNCUT_CYCLES, UNCUT_MS = 9_714_000, 29.89
+"""Of window 109 without a cut (measured): what the cuts have to better."""
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +68,7 @@ def test_default_voice_becomes_an_engine_without_a_voice_folder(workshop: Worksh
     assert manifest.source.sha256 == "58afce0321b8d9c46d7cdf9c16500cc55a793b4220212dba6b70fb788b3baf06"
     assert manifest.window is not None
     assert (manifest.window.hop, manifest.window.sample_rate) == (256, 22050)
-    assert manifest.inputs[0].shape == (1, 192, 109)
+    assert manifest.inputs[0].shape == (1, 192, 1, 109)
 
 
 def test_default_voice_passes_every_gate_at_what_was_measured(built: Outcome) -> None:
@@ -76,11 +79,13 @@ def test_default_voice_passes_every_gate_at_what_was_measured(built: Outcome) ->
     assert measured(built, "simulator") >= SIMULATOR_DB
 
 
-def test_default_voice_runs_on_the_npu_but_for_the_flips_of_its_flow(built: Outcome) -> None:
+def test_default_voice_runs_on_the_npu_alone(built: Outcome) -> None:
     manifest = manifest_of(built)
     assert manifest.layers is not None
     assert abs(manifest.layers.count - LAYERS) <= LAYERS * 0.05
-    assert [layer.op for layer in manifest.layers.cpu] == ["Slice"] * 4
+    assert manifest.layers.cpu == ()
+    assert manifest.layers.cycles <= 0.75 * UNCUT_CYCLES
+    assert manifest.layers.modelled_ms <= 0.9 * UNCUT_MS
     assert manifest.log.regtask == ()
     assert manifest.engine.bytes > 15_000_000
 
@@ -104,5 +109,5 @@ def test_references_geometry_passes_at_its_own_threshold(workshop: Workshop) -> 
     layers = manifest_of(outcome).layers
     assert layers is not None
     assert abs(layers.count - LAYERS) <= LAYERS * 0.05
-    assert abs(layers.cycles / 8.30e6 - 1) < 0.05
+    assert layers.cycles <= 0.75 * 8.30e6  # the reference's graph as it is (toolkit-facts)
     assert abs(layers.rw_kb / 85_154 - 1) < 0.05

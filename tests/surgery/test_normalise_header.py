@@ -5,6 +5,7 @@ import onnx_ir as ir
 import pytest
 from onnx import helper
 
+from surgery.inferred import static_shape
 from surgery.normalise_header import normalise_header
 from tests.gates.small_graphs import constant, proto, tensor
 from tests.onnx_runs import run
@@ -108,3 +109,16 @@ def test_normalise_header_drops_weights_that_nothing_reads_and_keeps_outputs() -
     check(done.model)
     assert list(done.model.graph.initializers) == ["w", "k"]
     assert len(original.graph.initializers) == 3
+
+
+@pytest.mark.parametrize("stated", [["N", 4], None])
+def test_outputs_state_the_sizes_that_are_known_by_now(stated: list[int | str] | None) -> None:
+    made = ir.from_proto(
+        proto([helper.make_node("Neg", ["x"], ["y"], "neg")], [tensor("x", [1, 4])], [tensor("y", [1, 4])])
+    )
+    made.graph.outputs[0].shape = None if stated is None else ir.Shape(stated)
+    done = normalise_header().rewrite(made).model
+    assert list(done.graph.outputs[0].shape or ()) == [1, 4]
+    made.graph.inputs[0].shape = ir.Shape(["M", 4])
+    still = normalise_header().rewrite(made).model
+    assert static_shape(still.graph.outputs[0]) is None, "what nothing gives stays open"
