@@ -29,6 +29,7 @@ from gates.session import Session
 from gates.snr import snr_db
 from logs.layer_table import Layer, parse_layer_table
 from logs.lines import clean_lines
+from rknn_tts.background import each_beside_the_others
 from surgery.rewrite_sines import rewrite_sines
 from surgery.sine_forms import FOLDED, Form
 
@@ -273,4 +274,4 @@ def _db(case: Case, x: Array, y: Array) -> float:
 
 
 if __name__ == "__main__":
-    sys.stdout.write(sine_page(built_row))
+    sys.stdout.write(sine_page(each_beside_the_others(CASES, built_row).__getitem__))

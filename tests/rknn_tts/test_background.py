@@ -6,7 +6,7 @@ from functools import partial
 import pytest
 
 from contracts.errors import Refusal
-from rknn_tts.background import Background, beside_each_other
+from rknn_tts.background import Background, beside_each_other, each_beside_the_others
 
 LONG_S = 10.0
 
@@ -65,3 +65,7 @@ def test_works_run_two_at_a_time_and_keep_their_order() -> None:
 def test_the_first_work_that_fails_is_told() -> None:
     with pytest.raises(ZeroDivisionError):
         beside_each_other([lambda: 1, lambda: 1 // 0, lambda: 2])
+
+
+def test_what_each_key_gives_is_found_by_it() -> None:
+    assert each_beside_the_others("abc", str.upper) == {"a": "A", "b": "B", "c": "C"}
