@@ -15,6 +15,7 @@ from surgery.inferred import static_shape
 from surgery.linear_layers import LARGEST_HALF, Array
 from surgery.matching import Matched, is_one_of
 from surgery.scopes import drop_unused_weights
+from surgery.value_ranges import LEAKY_RELU, is_absolute
 from surgery.weights import tensor_of
 
 SCALES = (Matched("Mul"), Matched("Div"))
@@ -32,13 +33,8 @@ _TAKEN = "whatever it multiplies, its weights take a scale in"
 _GEMM = Matched("Gemm", irrelevant=dict.fromkeys(("alpha", "beta", "transA", "transB"), _TAKEN))
 LAYERS = (*CONVOLUTIONS, _GEMM, Matched("MatMul"))
 
-LEAKY_RELU = Matched("LeakyRelu", used=frozenset({"alpha"}))
-
 MATCHES = (*(matched for matched in ELEMENTWISE if matched.op != LEAKY_RELU.op), LEAKY_RELU, *LAYERS)
 """What is looked at; affine steps are elementwise operators too."""
-
-LEAKY_SLOPE = 0.01
-"""What a LeakyRelu has that states none (ONNX operator specification)."""
 
 CONVOLVED_RANKS = (3, 4)
 """[N, C, T] and [N, C, H, W]: what the toolkit convolves."""
@@ -169,13 +165,14 @@ def would_be_zeroed(affine: Affine) -> bool:
 
     Its step `sparse_weight` does so where the weights and the bias are zero or less, the data are known to be zero or
     more (they come out of a Relu, say), and a Relu is behind; but also where what is behind is an Abs, or a LeakyRelu
-    of negative slope, of which the values are then wrong (measured, 2.3.2).
+    of negative slope, of which the values are then wrong (measured, 2.3.2). Data that are known to lie in a narrower
+    range (a Clip's) are not looked at: `rewrite_zeroed_absolutes` mends what such a row would do, and such graphs as
+    they are given.
     """
     reader = only_reader(affine.output)
     if reader is None or not np.any((affine.scale <= 0.0) & (affine.shift <= 0.0)):
         return False
-    leaky = is_one_of(reader, (LEAKY_RELU,)) and reader.attributes.get_float("alpha", LEAKY_SLOPE) < 0.0
-    return leaky or is_one_of(reader, (Matched("Abs"),))
+    return is_absolute(reader)
 
 
 def _step(node: ir.Node) -> Affine | None:

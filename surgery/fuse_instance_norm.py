@@ -7,7 +7,7 @@ After:  y = InstanceNormalization(x), scale 1 and bias 0
 Before: the same, or InstanceNormalization, and a constant scale and bias for each channel
 After:  InstanceNormalization(x), scale 1 and bias 0, and BatchNormalization, mean 0 and variance 1, which has them
 
-Before: either, x [N, C, T] with T no multiple of 4, for rk3566 or rk3568
+Before: either, x [N, C, T] of a T that the Transposes cannot have on the target's NPU (`is_turned_elsewhere`)
 After:  m = GlobalAveragePool(x), d = x + Neg(m), v = GlobalAveragePool(d d), y = d / Sqrt(v + epsilon)
 
 The toolkit makes Transpose, exNorm, Transpose of InstanceNormalization, and of the chain too where it ends in Div by
@@ -22,6 +22,16 @@ more than the pools (convolutions there). Between two convolutions, modelled ms 
     [1, 128, 1201], chain                            7.58
     [1, 128, 1201], this                             4.90
 
+                               rk3588   rk3562   rk3576   rk3566 and rk3568
+    [1, 64, 8196], operator     22.53     2.44     2.22    23.71
+    [1, 64, 8196], pools        13.09     3.50     3.28    14.58
+    [1, 64, 10000], operator     8.75
+    [1, 64, 10000], pools        3.47
+    [1, 64, 16384], operator              4.87
+    [1, 64, 16384], pools                 6.98
+    [1, 128, 30720], operator   95.04    fails    18.25
+    [1, 128, 30720], pools      24.24    32.06    26.16
+
 Left alone: a chain whose parts something else reads, an unknown number of channels, other types, a scale and bias along
 the last axis (a layer normalisation, `fuse_layer_norm`'s), a computed scale and bias (AdaIN), which stay as they are.
 Only where there is no padding in T is a mean over it the right one; one with a mask is no such chain
@@ -35,7 +45,9 @@ Exact: the definition of the operator.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from math import inf
 
 import numpy as np
 import onnx_ir as ir
@@ -62,8 +74,13 @@ from surgery.weights import weight_of
 EPSILON = 1e-5
 """ONNX's default."""
 
-POOLED_ON = frozenset({"rk3566", "rk3568"})
+ALIGNED_ON = frozenset({"rk3566", "rk3568"})
 """Where the Transposes around exNorm fall to the CPU, unless the steps are a multiple of `TRANSPOSED`."""
+
+LONGEST: Mapping[str | None, float] = {
+    "rk3562": 16384, "rk3566": 8192, "rk3568": 8192, "rk3576": inf, "rk3588": 8192, None: 8192,
+}  # fmt: skip
+"""Most steps that those Transposes have on the NPU of each target; None: of every one (measured, 2.3.2)."""
 
 TRANSPOSED = 4
 """Measured, 2.3.2: on the NPU are 64, 300, 1200, 1204, 1208, 1280 and 7680 steps, not 1201, 1202, 1281 and 7681."""
@@ -106,28 +123,27 @@ class _Plan:
 
 
 def fuse_instance_norm(target: str | None = None) -> Pass:
-    """The pass; its hits are the normalisations. Without a `target` none is written by pools."""
-    pools = target in POOLED_ON
-    return Pass(DECLARATION, lambda model: rewrite_nodes(model, _may_be, lambda node: _plan(node, pools), _write))
+    """The pass; its hits are the normalisations. Without a `target` the longest alone are written by pools."""
+    return Pass(DECLARATION, lambda model: rewrite_nodes(model, _may_be, lambda node: _plan(node, target), _write))
 
 
 def _may_be(node: ir.Node) -> bool:
     return is_one_of(node, (*ENDS, INSTANCE_NORM))
 
 
-def _plan(node: ir.Node, pools: bool) -> _Plan | None:
+def _plan(node: ir.Node, target: str | None) -> _Plan | None:
     if is_one_of(node, (INSTANCE_NORM,)):
-        return _of_operator(node, pools)
+        return _of_operator(node, target)
     chain = find_chain(node)
-    return None if chain is None or not is_over_steps(chain) else _of_chain(chain, pools)
+    return None if chain is None or not is_over_steps(chain) else _of_chain(chain, target)
 
 
-def _of_operator(node: ir.Node, pools: bool) -> _Plan | None:
+def _of_operator(node: ir.Node, target: str | None) -> _Plan | None:
     given = input_of(node)
     scale, bias = (weight_of(input_at(node, place)) for place in (1, 2))
     if given.dtype is not ir.DataType.FLOAT or given.shape is None or scale is None or bias is None:
         return None
-    pooled = pools and _is_turned_on_cpu(given)
+    pooled = is_turned_elsewhere(given, target)
     scaled, shifted = bool(np.any(scale != 1)), bool(np.any(bias))
     if scale.shape != bias.shape or scale.ndim != 1 or not (pooled or (scaled and shifted)):
         return None
@@ -136,7 +152,7 @@ def _of_operator(node: ir.Node, pools: bool) -> _Plan | None:
     return _Plan(node, node, frozenset({node}), len(scale), epsilon, factors, pooled)
 
 
-def _of_chain(chain: Chain, pools: bool) -> _Plan | None:
+def _of_chain(chain: Chain, target: str | None) -> _Plan | None:
     given, rank = chain.given, chain.rank
     channels, steps = size_along(given, 1), size_along(given, rank - 1)
     if channels is None:
@@ -149,7 +165,7 @@ def _of_chain(chain: Chain, pools: bool) -> _Plan | None:
         return None
     affine = affine_behind(chain.last, 1, rank, channels)
     factors = None if affine.scale is None or affine.shift is None else (affine.scale, affine.shift)
-    pooled = pools and _is_turned_on_cpu(given)
+    pooled = is_turned_elsewhere(given, target)
     if pooled and _is_by_pools(chain):
         return None
     behind = affine.nodes if factors else ()
@@ -157,9 +173,12 @@ def _of_chain(chain: Chain, pools: bool) -> _Plan | None:
     return _Plan(chain.first, last, chain.nodes.union(behind), channels, chain.epsilon, factors, pooled)
 
 
-def _is_turned_on_cpu(given: ir.Value) -> bool:
+def is_turned_elsewhere(given: ir.Value, target: str | None) -> bool:
+    """Whether the Transposes around an exNorm of `given` [N, C, T] are not on the NPU of `target`."""
     steps = None if given.shape is None or len(given.shape) != 3 else size_along(given, 2)
-    return steps is not None and steps % TRANSPOSED != 0
+    if steps is None:
+        return False
+    return steps > LONGEST[target] or (target in ALIGNED_ON and steps % TRANSPOSED != 0)
 
 
 def _is_by_pools(chain: Chain) -> bool:

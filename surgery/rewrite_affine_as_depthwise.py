@@ -30,7 +30,6 @@ import numpy as np
 import onnx_ir as ir
 
 from surgery.affine_steps import (
-    LEAKY_RELU,
     MATCHES,
     Affine,
     affine_ending_at,
@@ -47,6 +46,7 @@ from surgery.graph import graph_of
 from surgery.graph_builder import Builder
 from surgery.matching import Matched, is_one_of
 from surgery.node_rewrites import rewrite_nodes
+from surgery.value_ranges import LEAKY_RELU
 from surgery.weights import tensor_of
 
 _SHAPE = "the activation stays as it is"

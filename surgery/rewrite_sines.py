@@ -5,6 +5,9 @@ After:  w = a x / pi, folded to [0, 1];  y' = w (1 - w);  y = (y' * sqrt(k) T(y'
 Before: y = Sin(a * x)
 After:  s = a x / pi - 1/2, folded to [-1/2, 1/2];  y = s P(s^2)
 
+a is taken for |a|, the square being even and the sine odd: behind a Relu, |a x| of a negative a is one that the toolkit
+makes zero (`rewrite_zeroed_absolutes`, which follows, and mends what bounded data do in the later folds).
+
 `surgery.sine_forms` has the forms (clip, floor, triangle, fine) and what each costs, docs/sine.md what they reach on
 each target. a goes into the first step; k, which may be a Div too (SnakeBeta), into the last one. A factor that is
 negative or too large for fp16, or that is not one for each channel, stays where it is. `floor` pays nowhere.
@@ -196,7 +199,9 @@ def _plan(node: ir.Node, wanted: _Wanted) -> _Plan | None:
         last, factor = gain
     else:
         factor = np.array(1.0)
-    sine = Sine(wanted.form, wanted.degree, square is not None, scale, factor, reach)
+    if square is None:
+        factor = factor * np.where(scale < 0.0, -1.0, 1.0)
+    sine = Sine(wanted.form, wanted.degree, square is not None, np.abs(scale), factor, reach)
     return _Plan(last, value, sine)
 
 

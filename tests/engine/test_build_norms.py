@@ -16,6 +16,7 @@ from surgery.declaration import Pass
 from surgery.fuse_instance_norm import fuse_instance_norm
 from surgery.fuse_layer_norm import fuse_layer_norm
 from surgery.rewrite_channel_differences import rewrite_channel_differences
+from surgery.rewrite_long_broadcast import rewrite_long_broadcast
 from surgery.rewrite_means_as_pools import rewrite_means_as_pools
 from tests.engine.toolkit_runs import built
 from tests.onnx_runs import Array, run, snr_db
@@ -91,3 +92,18 @@ def test_no_transpose_falls_to_the_cpu_when_the_steps_are_no_multiple_of_four(
     original, given = norms(1201, 20.0), feed(1201)
     build = built(rewritten(original, "rk3566"), given, tmp_path, converter_python, "rk3566")
     check(build, original, given, {"exNorm": 1, "Transpose": 0})
+
+
+def test_long_norm_builds_where_its_transposes_are_too_long(converter_python: Path, tmp_path: Path) -> None:
+    """As an InstanceNormalization it does not: `equiv_channels(8196) > limitations(8192)`."""
+    made, steps = Steps(), 16392
+    made.conv(normalise(made, made.conv("x", 8, 1), [2], division="Reciprocal"), 8, 2)
+    original = made.proto({"x": (1, 8, steps)}, (1, 8, steps))
+    model = ir.from_proto(original)
+    for bound in (fuse_instance_norm("rk3562"), rewrite_long_broadcast()):
+        done = bound.rewrite(model)
+        assert done.hits
+        model = done.model
+    given = {"x": np.random.default_rng(6).standard_normal((1, 8, steps)).astype(np.float32)}
+    build = built(model, given, tmp_path, converter_python, "rk3562")
+    check(build, original, given, {"exNorm": 0, "Transpose": 0})

@@ -120,6 +120,24 @@ def test_pools_do_it_nowhere_else(target: str | None, steps: int) -> None:
     assert operators(made) == ["InstanceNormalization"]
 
 
+@pytest.mark.parametrize(
+    ("target", "longest"), [("rk3588", 8192), ("rk3566", 8192), ("rk3568", 8192), ("rk3562", 16384), (None, 8192)]
+)
+def test_pools_do_it_beyond_what_the_transposes_can_have(target: str | None, longest: int) -> None:
+    bound = fuse_instance_norm(target)
+    made = equal_after(bound, chain(None, (1, 2, longest + 4)))
+    assert operators(made) == POOLED
+    neutral = operator(np.ones(2), np.zeros(2), shape=(1, 2, longest + 4))
+    assert operators(equal_after(bound, neutral)) == POOLED
+    assert operators(equal_after(bound, chain(None, (1, 2, longest)))) == ["InstanceNormalization"]
+
+
+def test_operator_stays_however_long_on_rk3576() -> None:
+    bound = fuse_instance_norm("rk3576")
+    assert operators(equal_after(bound, chain(None, (1, 2, 40000)))) == ["InstanceNormalization"]
+    left_alone(bound, operator(np.ones(2), np.zeros(2), shape=(1, 2, 40000)))
+
+
 def test_pools_are_left_alone_where_they_are_the_better_form() -> None:
     left_alone(fuse_instance_norm("rk3566"), chain(mean="GlobalAveragePool"))
 

@@ -295,6 +295,18 @@ def test_factor_stays_when_fp16_does_not_hold_it(given: str, values: Array) -> N
     assert given in made.graph.initializers
 
 
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("squared", [True, False])
+def test_negative_factors_become_positive(form: str, squared: bool) -> None:
+    """An absolute value of what is negative for every x >= 0 would be 0 in the engine."""
+    signed = ALPHA * np.where(np.arange(32) % 2, 1, -1)[None, :, None]
+    wave = (node("Sin", "ax", "s"), node("Pow", "s two", "y")) if squared else (node("Sin", "ax", "y"),)
+    made = near_after(form, graph(node("Mul", "a x", "ax"), *wave, a=signed))
+    first = next(one for one in made.graph if one.op_type in ("Mul", "Conv"))
+    factors = [weight(value) for value in first.inputs if value is not None and value.is_initializer()]
+    assert np.all(factors[0] > 0)
+
+
 def test_nodes_have_the_passes_name_and_constants_are_exact_in_fp16() -> None:
     made = rewrite_sines("triangle", 8, target="rk3588").rewrite(GRAPHS["snake"]).model
     new = [one for one in made.graph if one.name != "to_y"]
