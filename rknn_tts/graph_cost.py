@@ -20,6 +20,9 @@ from rknn_tts.build_step import BUILD_FOLDER, converter_digest, memory_limit_byt
 from rknn_tts.request import Request
 from rknn_tts.steps import Steps
 
+BUILDERS = ("contracts", "engine", "logs")
+"""Rooms whose code decides what a build of a graph prints: who edits a pass finds the other graphs' builds again."""
+
 
 @dataclass(frozen=True)
 class GraphCost:
@@ -71,7 +74,7 @@ class CostBuilds:
             "environment": self.environment,
         }
         try:
-            folder = self.steps.folder("cost", parts, lambda made: self._build(graph, made, log))
+            folder = self.steps.folder("cost", parts, lambda made: self._build(graph, made, log), BUILDERS)
         except RknnTtsError as error:  # a graph that does not build is a finding of the trial, not its end
             return GraphCost(fault=str(error))
         lines = kept_lines(folder / BUILD_FOLDER / LINES_FILE)

@@ -50,12 +50,14 @@ class Steps:
     force: bool
     reused: list[str]
 
-    def folder(self, name: str, parts: Mapping[str, str], work: Callable[[Path], None]) -> Path:
+    def folder(
+        self, name: str, parts: Mapping[str, str], work: Callable[[Path], None], rooms: tuple[str, ...] = ROOMS
+    ) -> Path:
         """The folder with the result of the step `name`, found by `parts` or made by `work` in an empty folder.
 
-        A step that raises leaves nothing.
+        A step that raises leaves nothing. `rooms` are those whose code decides the result, besides `parts`.
         """
-        key = self._key(name, parts)
+        key = step_key(name, {**parts, "code": code_digest(rooms)})
         return self._found(name, key) or self._made(name, key, work)
 
     def value(self, name: str, kind: type[T], parts: Mapping[str, str], work: Callable[[], T]) -> T:
@@ -63,7 +65,7 @@ class Steps:
 
         What fails may do so for a reason of the moment (no memory for onnxruntime), which no part of its key tells.
         """
-        key, file = self._key(name, parts), f"{name}.json"
+        key, file = step_key(name, {**parts, "code": code_digest()}), f"{name}.json"
         folder = self._found(name, key)
         if folder is not None:
             return from_json(kind, json.loads((folder / file).read_text(encoding="utf-8")), name)
@@ -74,9 +76,6 @@ class Steps:
             self._made(name, key, lambda made: (made / file).write_text(text, encoding="utf-8"))
         # As it will be found again: JSON makes a whole number of a float's field a float.
         return from_json(kind, json.loads(text), name)
-
-    def _key(self, name: str, parts: Mapping[str, str]) -> str:
-        return step_key(name, {**parts, "code": code_digest()})
 
     def _found(self, name: str, key: str) -> Path | None:
         found = None if self.force else self.cache.find(key)
@@ -118,8 +117,8 @@ def open_steps(force: bool, say: Callable[[str], None]) -> Steps:
 
 
 @cache
-def code_digest() -> str:
-    """Digest of our own code, and the versions of the libraries and of the Python it runs on."""
-    rooms = [ROOT / room for room in ROOMS if (ROOT / room).is_dir()]
+def code_digest(rooms: tuple[str, ...] = ROOMS) -> str:
+    """Digest of our own code in `rooms`, and the versions of the libraries and of the Python it runs on."""
+    folders = [ROOT / room for room in rooms if (ROOT / room).is_dir()]
     versions = [f"{name}=={metadata.version(name)}" for name in LIBRARIES]
-    return " ".join([source_digest(rooms), f"python=={platform.python_version()}", *versions])
+    return " ".join([source_digest(folders), f"python=={platform.python_version()}", *versions])

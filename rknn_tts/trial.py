@@ -159,7 +159,7 @@ def _costs(
     distinct = {graph: name for key, (name, _) in reversed(graphs.items()) if isinstance(graph := ready[key], bytes)}
     make_folder(LOGS)
     builds = CostBuilds(request, target, converter_python(request.toolkit), open_steps(request.force, say.note), LOGS)
-    say.step(f"building {len(distinct)} graph{'s' * (len(distinct) != 1)} for {target}")
+    say.step(f"building for {target} what was not built before of {len(distinct)} graphs")
     names = [f"{stem}-{target}.{name}" for name in distinct.values()]
     found = beside_each_other([partial(builds.cost, *one) for one in zip(names, distinct, strict=True)])
     costs = dict(zip(distinct, found, strict=True))

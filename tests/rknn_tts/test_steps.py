@@ -71,8 +71,22 @@ def test_step_is_done_again_when_code_changes(
     monkeypatch: pytest.MonkeyPatch, made: list[int], work: Callable[[Path], None]
 ) -> None:
     fresh_steps().folder("export", PARTS, work)
-    monkeypatch.setattr(module, "code_digest", lambda: "edited")
+    monkeypatch.setattr(module, "code_digest", lambda *rooms: "edited")
     fresh_steps().folder("export", PARTS, work)
+    assert made == [0, 1]
+
+
+def test_step_that_some_rooms_decide_is_found_when_other_code_changes(
+    monkeypatch: pytest.MonkeyPatch, made: list[int], work: Callable[[Path], None]
+) -> None:
+    rooms = ("engine", "logs")
+    fresh_steps().folder("cost", PARTS, work, rooms)
+    real = module.code_digest
+    monkeypatch.setattr(module, "code_digest", lambda *given: real(*given) if given else "edited")
+    again = fresh_steps()
+    again.folder("cost", PARTS, work, rooms)
+    assert (again.reused, made) == (["cost"], [0])
+    fresh_steps().folder("cost", PARTS, work, ("engine",))
     assert made == [0, 1]
 
 
