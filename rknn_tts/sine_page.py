@@ -1,6 +1,6 @@
 """Writes docs/sine.md, what each form of the sine reaches and costs: `python -m rknn_tts.sine_page > docs/sine.md`.
 
-Every row is a build by the real toolkit, three dozen of them, in about a minute. A test compares the page's text with
+Every row is a build by the real toolkit, three dozen of them, in half a minute. A test compares the page's text with
 what this gives, and builds some of its rows again.
 """
 
