@@ -27,10 +27,7 @@ it makes an engine cheaper and nothing else, it runs for the targets on which th
 
 def passes_page(catalogue: Sequence[Declaration] = CATALOGUE) -> str:
     """The page: a table of all passes, then what each does, as its module says it."""
-    rows = [
-        f"| [{d.name}](#{d.name}) | {d.summary} | {bound_text(d)}: {d.exactness.why} | {targets_text(d)} | {_after(d)} |"
-        for d in catalogue
-    ]
+    rows = ["| " + " | ".join(_cells(declaration)) + " |" for declaration in catalogue]
     table = "\n".join(["| Pass | What it does | Algebra | For | Runs after |", "|---|---|---|---|---|", *rows])
     return "\n".join([_HEAD, table, *(_section(declaration) for declaration in catalogue)]) + "\n"
 
@@ -39,6 +36,16 @@ def bound_text(declaration: Declaration) -> str:
     """Whether a pass is exact, or else what its bound is."""
     kind = declaration.exactness
     return "exact" if isinstance(kind, Exact) else f"at least {kind.minimum_db:g} dB"
+
+
+def _cells(declaration: Declaration) -> tuple[str, ...]:
+    return (
+        f"[{declaration.name}](#{declaration.name})",
+        declaration.summary,
+        f"{bound_text(declaration)}: {declaration.exactness.why}",
+        targets_text(declaration),
+        _after(declaration),
+    )
 
 
 def targets_text(declaration: Declaration) -> str:

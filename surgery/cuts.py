@@ -18,8 +18,10 @@ from surgery.fuse_instance_norm import fuse_instance_norm
 from surgery.fuse_layer_norm import fuse_layer_norm
 from surgery.rewrite_affine_as_depthwise import rewrite_affine_as_depthwise
 from surgery.rewrite_channel_differences import rewrite_channel_differences
+from surgery.rewrite_constant_divisions import rewrite_constant_divisions
 from surgery.rewrite_means_as_pools import rewrite_means_as_pools
 from surgery.rewrite_narrow_conv import rewrite_narrow_conv
+from surgery.rewrite_squares import rewrite_squares
 from surgery.rewrite_transposed_conv import rewrite_transposed_conv
 
 
@@ -36,6 +38,8 @@ def every_cut(target: str | None) -> tuple[Pass, ...]:
         rewrite_means_as_pools(),
         rewrite_channel_differences(),
         fold_neutral_operands(),
+        rewrite_constant_divisions(),
+        rewrite_squares(),
         fold_batch_normalization(),
         fold_channel_flips(),
         fold_scales(),

@@ -46,6 +46,7 @@ from surgery.rewrite_shared_gates import rewrite_shared_gates
 from surgery.rewrite_strided_average_pool import rewrite_strided_average_pool
 from surgery.rewrite_strided_conv import rewrite_strided_conv
 from surgery.rewrite_wide_dilation import rewrite_wide_dilation
+from surgery.rewrite_zeroed_absolutes import rewrite_zeroed_absolutes
 
 
 def preflight(target: str | None = None) -> tuple[Pass, ...]:
@@ -113,6 +114,7 @@ def to_hardware() -> tuple[Pass, ...]:
         rewrite_long_transposed_conv(),
         rewrite_wide_dilation(),
         rewrite_long_pool(),
+        rewrite_zeroed_absolutes(),
         rewrite_long_broadcast(),
         rewrite_long_pad(),
         normalise_header(),
