@@ -42,10 +42,10 @@ def every_cut(target: str | None) -> tuple[Pass, ...]:
         fold_channel_flips(),
         fold_scales(),
         fold_shifts(),
-        rewrite_constant_divisions(),
-        rewrite_squares(),
         fuse_affine_steps(),
         rewrite_affine_as_depthwise(),
+        rewrite_constant_divisions(),
+        rewrite_squares(),
         rewrite_narrow_conv(),
         rewrite_transposed_conv(target),
     )
