@@ -14,6 +14,7 @@ from enum import Enum
 from typing import Any
 
 from contracts.errors import UserInput
+from engine.targets import resolve_target
 from rknn_tts.hints import did_you_mean
 from surgery.catalogue import CATALOGUE
 from surgery.declaration import Pass, check_order
@@ -81,8 +82,10 @@ def text_of(name: str, rest: str) -> str:
 
 
 def _read(name: str, key: str, value: str, hint: Any) -> Any:
+    if key == TARGET_ARGUMENT:
+        return _target(name, value)
     kinds = typing.get_args(hint) if typing.get_origin(hint) in (types.UnionType, typing.Union) else (hint,)
-    choices = [choice.value for kind in kinds if inspect.isclass(kind) and issubclass(kind, Enum) for choice in kind]
+    choices = [choice for kind in kinds for choice in _choices(kind)]
     if choices:
         if value in choices:
             return value
@@ -93,5 +96,20 @@ def _read(name: str, key: str, value: str, hint: Any) -> Any:
                 return kind(value)
             except ValueError:
                 continue
-    expected = "a number" if {int, float} & set(kinds) else "nothing that a command line can give"
+    number = "a number" if float in kinds else "a whole number"
+    expected = number if {int, float} & set(kinds) else "nothing that a command line can give"
     raise UserInput(f"--pass {name}:{key}={value:.100}: {expected} is expected.")
+
+
+def _choices(kind: Any) -> list[str]:
+    """The texts that an enumeration or a `Literal` lets through; none for any other kind."""
+    if typing.get_origin(kind) is typing.Literal:
+        return [str(choice) for choice in typing.get_args(kind)]
+    return [choice.value for choice in kind] if inspect.isclass(kind) and issubclass(kind, Enum) else []
+
+
+def _target(name: str, value: str) -> str:
+    try:
+        return resolve_target(value)
+    except UserInput as error:
+        raise UserInput(f"--pass {name}:{TARGET_ARGUMENT}={value:.100}: {error}") from error

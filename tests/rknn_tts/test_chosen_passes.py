@@ -43,6 +43,25 @@ def test_a_pass_that_decides_by_target_is_given_the_one_whose_cost_is_asked_for(
     assert inspect.signature(fold_constants).parameters.keys() == {TARGET_ARGUMENT}
 
 
+@pytest.mark.parametrize("by", ["time", "cycles"])
+def test_every_choice_of_an_argument_can_be_given(by: str) -> None:
+    (bound,) = chosen_passes([f"rewrite_transposed_conv:by={by}"], "rk3588")
+    assert bound.name == "rewrite_transposed_conv"
+
+
+def test_a_target_goes_by_its_other_name_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = importlib.import_module("surgery.fold_constants")
+    made, heard = module.fold_constants(), []
+
+    def fold_constants(target: str | None) -> object:
+        heard.append(target)
+        return made
+
+    monkeypatch.setattr(module, "fold_constants", fold_constants)
+    assert chosen_passes(["fold_constants:target=rk3588s"], "rk3566") == (made,)
+    assert heard == ["rk3588"]
+
+
 @pytest.mark.parametrize(
     ("texts", "says"),
     [
@@ -55,6 +74,10 @@ def test_a_pass_that_decides_by_target_is_given_the_one_whose_cost_is_asked_for(
         (["mask_decoder:maske=y"], "takes mask_name=...; 'maske=y' is none of that"),
         (["rewrite_sines:form=square"], "form=square: one of exact, clip, floor, triangle, fine is expected"),
         (["rewrite_sines:form=triangle,reach_pi=far"], "reach_pi=far: a number is expected"),
+        (["rewrite_sines:form=clip,degree=2.5"], "degree=2.5: a whole number is expected"),
+        (["rewrite_transposed_conv:by=speed"], "by=speed: one of time, cycles is expected"),
+        (["fuse_instance_norm:target=rk9"], "fuse_instance_norm:target=rk9: "),
+        (["rewrite_sines:form=clip,target=rk9"], "rewrite_sines:target=rk9: "),
         (["fold_constants:a=1"], "takes no arguments"),
         (["fold_constants", "fold_constants"], "stands twice"),
         (["rewrite_strided_conv", "fold_constants"], "must run after fold_constants"),
