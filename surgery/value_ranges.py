@@ -52,7 +52,7 @@ BOUNDED: tuple[Matched, ...] = (
     Matched("Clip"),
     Matched("Concat", used=frozenset({"axis"})),
     Matched("Conv", used=_PADDED | {"group"}, irrelevant=_WINDOW),
-    Matched("Dropout", irrelevant={"seed": "of training"}),
+    Matched("Dropout", irrelevant=dict.fromkeys(("ratio", "seed"), "of training")),
     Matched("Flatten", irrelevant={"axis": _ANY}),
     Matched("Gemm", used=frozenset({"alpha", "beta", "transA", "transB"})),
     Matched(
