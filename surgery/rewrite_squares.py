@@ -10,7 +10,8 @@ ms between two convolutions, [1, 128, 1200] (measured, 2.3.2; the simulator has 
     Pow(x, 2)        .749          .979       4.440
     Mul(x, x)        .809         1.039       4.500
 
-It is for a board on which Pow is wrong: a public report has it so on rk3568 (rknn-toolkit2, issue 84), and no board was
+It is for a board on which Pow is wrong: a public report of 2022 has it so on rk3568, right in the simulator
+(github.com/rockchip-linux/rknn-toolkit2, issue 84; its maintainers wrote that the next beta mends it). No board was
 available here. So it runs where it is asked for by name (`rknn-tts surgery --pass rewrite_squares`), and by itself
 nowhere.
 
