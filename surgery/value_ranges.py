@@ -19,7 +19,7 @@ from surgery.graph import input_at
 from surgery.inferred import static_shape
 from surgery.linear_layers import Array
 from surgery.matching import ONNX_DOMAINS, Matched, is_one_of
-from surgery.weights import weight_of
+from surgery.weights import tensor_of, weight_of
 
 LEAKY_SLOPE = 0.01
 """What a LeakyRelu has that states none (ONNX operator specification)."""
@@ -147,7 +147,8 @@ class Ranges:
         node = value.producer()
         if node is None or not _is_bounded(value):
             return OPEN
-        found = _RULES[node.op_type](node, [OPEN if read is None else self._known[read] for read in node.inputs])
+        given = [OPEN if read is None else self._known.get(read, OPEN) for read in node.inputs]
+        found = _RULES[node.op_type](node, given)
         broken = bool(np.any(np.isnan(found.low)) or np.any(np.isnan(found.high)))
         return OPEN if broken or not found.low.size or not found.high.size else found
 
@@ -166,10 +167,13 @@ def is_absolute(node: ir.Node) -> bool:
 
 
 def _looked_at(value: ir.Value) -> list[ir.Value]:
+    """What the range of `value` needs: not the weights of its layer, which are large, and read as they are."""
     node = value.producer()
-    if node is None or not _is_bounded(value) or weight_of(value) is not None:
+    if node is None or not _is_bounded(value) or tensor_of(value) is not None:
         return []
-    return [read for read in node.inputs if read is not None]
+    matrices = node.inputs[:2] if node.op_type in ("Conv", "Gemm", "MatMul") else ()
+    weights = {read for read in matrices if tensor_of(read) is not None}
+    return [read for read in node.inputs if read is not None and read not in weights]
 
 
 def _is_bounded(value: ir.Value) -> bool:
