@@ -2,7 +2,7 @@
 
 Before: y = f(Conv(x)), x [N, C, T], one channel of k taps, f activations; an output of the graph
 After:  z = f(Conv(x)) of stride s, [N, s, U], channel p the steps s u + p of y: w'[p, c, p + j] = w[c, j], k + s - 1
-        taps; y = z transposed to [N, U, s] and read as [N, 1, s U]
+        taps; y = z transposed to [N, U, s] and read as [N, 1, s U]; s is 4, or 8 for a long T
 
 The compiler counts a convolution to one channel as one to 16, and hands a tensor of one channel on, and out, as one of
 32. With four steps in four channels the products are fewer, (k + 3) / 4 k times, and the sound leaves in a fourth of
@@ -69,15 +69,18 @@ DECLARATION = Declaration(
     pays_on=frozenset({"rk3562", "rk3576", "rk3588"}),
 )
 
-STEPS_AT_ONCE = 4
-"""With eight the compiler splits the convolution in two: 0.04 ms less on rk3588, as much more on the two others; with
-two the transposition falls to rk3588's CPU."""
+STEPS_AT_ONCE = (4, 8)
+"""What is tried. Of eight the compiler splits the convolution in two: 0.04 ms less on rk3588, as much more on the two
+others. With two the transposition falls to rk3588's CPU."""
+
+LONGEST_AXIS = 8192
+"""Most steps that the NPU transposes: 8192 stay there, 8200 fall to the CPU (measured, rk3588, 2.3.2)."""
 
 SHORTEST_KERNEL = 3
 """(k + 3) / 4 k is 1 at k = 1; of two taps nothing was measured."""
 
-LONGEST_KERNEL = 16 - (STEPS_AT_ONCE - 1)
-"""A convolution of more than 16 taps is split by the compiler into slices and a sum (measured, 2.3.2)."""
+LONGEST_KERNEL = 16
+"""Of the new one; more taps are split by the compiler into slices and a sum (measured, 2.3.2)."""
 
 
 _COMPILERS_AXES = 4
@@ -86,10 +89,11 @@ _COMPILERS_AXES = 4
 
 @dataclass(frozen=True)
 class _Plan:
-    """A convolution, its one axis, the activations behind it, its weights [1, C, k] and its bias [1]."""
+    """A convolution, its one axis, steps at once, the activations behind it, its weights [1, C, k] and its bias [1]."""
 
     node: ir.Node
     axis: Axis
+    at_once: int
     behind: tuple[ir.Node, ...]
     weight: NDArray[Any]
     bias: NDArray[Any] | None
@@ -112,9 +116,8 @@ def _plan(node: ir.Node) -> _Plan | None:
     if isinstance(axes, Refused):
         return None
     (axis,) = axes
-    if axis.stride != 1 or axis.dilation != 1 or axis.steps % STEPS_AT_ONCE or axis.steps < STEPS_AT_ONCE:
-        return None
-    if not SHORTEST_KERNEL <= axis.kernel <= LONGEST_KERNEL:
+    at_once = next((count for count in STEPS_AT_ONCE if _holds(axis, count)), None)
+    if axis.stride != 1 or axis.dilation != 1 or axis.kernel < SHORTEST_KERNEL or at_once is None:
         return None
     weight, bias = (weight_of(input_at(node, place)) for place in (1, 2))
     biased = input_at(node, 2) is not None
@@ -122,7 +125,13 @@ def _plan(node: ir.Node) -> _Plan | None:
     last = behind[-1] if behind else node
     if weight is None or (biased and bias is None) or not _is_put_out(last.outputs[0]):
         return None
-    return _Plan(node, axis, behind, weight, bias)
+    return _Plan(node, axis, at_once, behind, weight, bias)
+
+
+def _holds(axis: Axis, at_once: int) -> bool:
+    """Whether so many steps at once divide those that are made, and leave a kernel and an axis that the NPU has."""
+    steps, rest = divmod(axis.steps, at_once)
+    return rest == 0 and 0 < steps <= LONGEST_AXIS and axis.kernel + at_once - 1 <= LONGEST_KERNEL
 
 
 def _activations_behind(node: ir.Node) -> tuple[ir.Node, ...]:
@@ -148,22 +157,23 @@ def _is_put_out(value: ir.Value) -> bool:
 
 def _apply(plan: _Plan) -> None:
     node, axis, last = plan.node, plan.axis, plan.behind[-1] if plan.behind else plan.node
+    at_once = plan.at_once
     graph, given = graph_of(node), input_of(node)
     make = Builder(graph, last, f"{DECLARATION.name}/{node.outputs[0].name}")
-    inputs = [given, make.constant("weight", phase_weights(plan.weight))]
+    inputs = [given, make.constant("weight", phase_weights(plan.weight, at_once))]
     if plan.bias is not None:
-        inputs.append(make.constant("bias", np.repeat(plan.bias, STEPS_AT_ONCE)))
-    batch, steps = sizes_of(given)[0], axis.steps // STEPS_AT_ONCE
+        inputs.append(make.constant("bias", np.repeat(plan.bias, at_once)))
+    batch, steps = sizes_of(given)[0], axis.steps // at_once
     attributes = {
-        "kernel_shape": [axis.kernel + STEPS_AT_ONCE - 1],
-        "strides": [STEPS_AT_ONCE],
+        "kernel_shape": [axis.kernel + at_once - 1],
+        "strides": [at_once],
         "pads": [axis.pad_begin, axis.pad_end],
     }
-    made = make.add("Conv", inputs, [batch, STEPS_AT_ONCE, steps], "phases", **attributes)
+    made = make.add("Conv", inputs, [batch, at_once, steps], "phases", **attributes)
     for place, activation in enumerate(plan.behind):
         stated = {name: attribute.value for name, attribute in activation.attributes.items()}
         made = make.add(activation.op_type, [made], sizes_of(made), f"activation{place}", **stated)
-    turned = make.add("Transpose", [made], [batch, steps, STEPS_AT_ONCE], "turned", perm=[0, 2, 1])
+    turned = make.add("Transpose", [made], [batch, steps, at_once], "turned", perm=[0, 2, 1])
     take_place(last, make.reshape(turned, [batch, 1, axis.steps], "joined"))
     weights = [value for value in node.inputs[1:] if value is not None and value.is_initializer()]
     for gone in reversed((node, *plan.behind)):
@@ -172,10 +182,10 @@ def _apply(plan: _Plan) -> None:
     drop_unused_weights(graph, weights)
 
 
-def phase_weights(weight: NDArray[Any]) -> NDArray[Any]:
-    """`weight` [1, C, k] as [s, C, k + s - 1], each channel one step further on; s is `STEPS_AT_ONCE`."""
+def phase_weights(weight: NDArray[Any], at_once: int) -> NDArray[Any]:
+    """`weight` [1, C, k] as [s, C, k + s - 1], each channel one step further on; s is `at_once`."""
     _, channels, kernel = weight.shape
-    wide = np.zeros((STEPS_AT_ONCE, channels, kernel + STEPS_AT_ONCE - 1), weight.dtype)
-    for phase in range(STEPS_AT_ONCE):
+    wide = np.zeros((at_once, channels, kernel + at_once - 1), weight.dtype)
+    for phase in range(at_once):
         wide[phase, :, phase : phase + kernel] = weight[0]
     return wide

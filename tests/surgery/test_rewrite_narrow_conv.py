@@ -55,8 +55,22 @@ def test_four_steps_at_once_are_the_same_sound(steps: int, kernel: int, pads: tu
     assert "w" not in done.model.graph.initializers
 
 
+@pytest.mark.parametrize(("steps", "at_once"), [(4 * 8192, 4), (4 * 8192 + 8, 8), (8 * 8192, 8)])
+def test_a_long_axis_is_cut_into_what_the_npu_transposes(steps: int, at_once: int) -> None:
+    original = narrow(steps, 7, (3, 3), "Tanh")
+    done = applied(rewrite_narrow_conv(), original)
+    assert list(done.model.graph[0].attributes.get_ints("strides") or ()) == [at_once]
+    feed = {"x": noise(2, 8, steps)}
+    assert snr_db(run(original, feed)["y"], run(done.model, feed)["y"]) > 120
+
+
+@pytest.mark.parametrize(("steps", "kernel"), [(8 * 8192 + 8, 7), (4 * 8192 + 4, 7), (4 * 8192 + 8, 11)])
+def test_a_longer_axis_is_left_alone(steps: int, kernel: int) -> None:
+    left_alone(rewrite_narrow_conv(), narrow(steps, kernel, (kernel // 2, kernel // 2), "Tanh"))
+
+
 def test_each_phase_has_the_taps_one_step_further_on() -> None:
-    made = phase_weights(np.array([[[1.0, 2.0, 3.0]]]))
+    made = phase_weights(np.array([[[1.0, 2.0, 3.0]]]), 4)
     assert made.tolist() == [[[1, 2, 3, 0, 0, 0]], [[0, 1, 2, 3, 0, 0]], [[0, 0, 1, 2, 3, 0]], [[0, 0, 0, 1, 2, 3]]]
 
 
