@@ -9,7 +9,7 @@ import onnx_ir as ir
 
 from surgery.constant_operands import may_have_operand, operand_of
 from surgery.elementwise import ELEMENTWISE
-from surgery.graph import graph_of, input_of
+from surgery.graph import graph_of, input_of, only_reader
 from surgery.graph_builder import take_place
 from surgery.inferred import static_shape
 from surgery.linear_layers import LARGEST_HALF, Array
@@ -109,6 +109,16 @@ def affine_ending_at(node: ir.Node) -> Affine | None:
     return found
 
 
+def before_steps(value: ir.Value) -> ir.Value:
+    """What `value` is made of by affine steps alone, each read by one node; `value` itself where it is by none."""
+    while only_reader(value) is not None and (node := value.producer()) is not None:
+        step = _step(node)
+        if step is None:
+            break
+        value = step.value
+    return value
+
+
 def take_affine(affine: Affine, made: ir.Value) -> None:
     """Let `made` stand for what the steps of `affine` make; they go, and their constants with them."""
     *earlier, last = affine.nodes
@@ -125,14 +135,6 @@ def take_affine(affine: Affine, made: ir.Value) -> None:
             graph_of(node_of_it).remove(node_of_it, safe=True)
         elif value.name in graph.initializers:
             drop_unused_weights(graph, [value])
-
-
-def only_reader(value: ir.Value) -> ir.Node | None:
-    """The one node, in the same graph, that reads `value`, once; None where there are more, or the graph gives it."""
-    if value.is_graph_output() or len(value.uses()) != 1:
-        return None
-    ((node, _),) = value.uses()
-    return node if node.graph is value.graph else None
 
 
 def is_convolved(value: ir.Value) -> bool:

@@ -33,16 +33,17 @@ from surgery.affine_steps import (
     MATCHES,
     Affine,
     affine_ending_at,
+    before_steps,
     lies_in_channels,
     may_be_step,
-    only_reader,
     take_affine,
     would_be_zeroed,
 )
 from surgery.constant_operands import operand_of
-from surgery.declaration import Declaration, Exact, Pass
+from surgery.conv_axes import axes_of
+from surgery.declaration import Declaration, Exact, Pass, Refused
 from surgery.depthwise import depthwise
-from surgery.graph import graph_of
+from surgery.graph import graph_of, input_at, only_reader
 from surgery.graph_builder import Builder
 from surgery.matching import Matched, is_one_of
 from surgery.node_rewrites import rewrite_nodes
@@ -64,6 +65,13 @@ TAKEN_IN = (
 """What the compiler makes one layer of with the convolution before it, on every target (measured, 2.3.2). Sqrt, Exp,
 HardSwish, HardSigmoid and Gelu stay layers of their own."""
 
+ADD = Matched("Add")
+CONV = Matched(
+    "Conv",
+    used=frozenset({"dilations", "group", "kernel_shape", "pads", "strides"}),
+    required={"auto_pad": "NOTSET or VALID"},
+)
+
 MOST_CHANNELS = 4096
 """Most channels of a depthwise convolution that were built; 12288 overflow a field that holds 8191 (0x403c)."""
 
@@ -84,7 +92,7 @@ DECLARATION = Declaration(
             "rewrite_sines",
         }
     ),
-    matches=MATCHES,
+    matches=(*(matched for matched in MATCHES if matched.op != CONV.op), CONV),
     pays_on=frozenset({"rk3588"}),
 )
 
@@ -101,7 +109,32 @@ def _plan(node: ir.Node) -> Affine | None:
     if np.all(affine.scale == 1.0) and np.all(affine.shift == 0.0):
         return None
     fuses = _is_taken_in(affine) or _is_swish(affine.output)
-    return affine if fuses and lies_in_channels(affine.value) and not would_be_zeroed(affine) else None
+    if not fuses or _is_residual_sum(affine.value) or not lies_in_channels(affine.value) or would_be_zeroed(affine):
+        return None
+    return affine
+
+
+def _is_residual_sum(value: ir.Value) -> bool:
+    """Whether the compiler makes one Conv of the sum h + Conv(h) that `value` is, and of what scales and shifts it."""
+    node = value.producer()
+    if node is None or only_reader(value) is None or not is_one_of(node, (ADD,)) or len(node.inputs) != 2:
+        return False
+    return any(_is_centred_conv(other, on=one) for one, other in (node.inputs, node.inputs[::-1]))
+
+
+def _is_centred_conv(value: ir.Value | None, on: ir.Value | None) -> bool:
+    """Whether `value`, of one reader, is a Conv of `on` with a tap in the middle for each step, scaled and shifted."""
+    made = None if value is None else before_steps(value)
+    node = None if made is None else made.producer()
+    if made is None or node is None or only_reader(made) is None or not is_one_of(node, (CONV,)):
+        return False
+    weight, group = tensor_of(input_at(node, 1)), node.attributes.get_int("group", 1)
+    if weight is None or node.inputs[0] is not on or (group > 1 and group != weight.shape[0]):
+        return False  # of groups of several channels the compiler makes a Conv each
+    axes = axes_of(node)
+    return not isinstance(axes, Refused) and all(
+        axis.stride == 1 and axis.pad_begin == axis.pad_end == axis.dilation * (axis.kernel - 1) / 2 for axis in axes
+    )
 
 
 def _is_taken_in(affine: Affine) -> bool:

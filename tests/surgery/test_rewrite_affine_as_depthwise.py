@@ -151,6 +151,49 @@ def test_rewrite_affine_as_depthwise_leaves_the_graph_alone_when_nothing_is_gain
     left_alone(PASS, LEFT[name])
 
 
+def residual(*between: Any, sizes: tuple[int, ...] = SIZES, group: int = 1, **conv: Any) -> ir.Model:
+    """LeakyRelu((h + Conv(h)) s + t), the steps `between` making r of the convolution's c."""
+    kernel = conv.get("kernel_shape", [3] * (len(sizes) - 2))
+    held: dict[str, Any] = {"w2": np.random.default_rng(1).standard_normal((C, C // group, *kernel)) / 4}
+    held |= {name: values.reshape(1, C, *[1] * (len(sizes) - 2)) for name, values in VECTOR.items()}
+    stated = {"pads": [1] * 2 * (len(sizes) - 2), **conv}
+    residue = (node("Conv", "h w2", "c", group=group, **stated), *between)
+    total = node("Add", "h r" if between else "c h", "sum")
+    steps = (node("Mul", "sum s", "a"), node("Add", "a t", "b"))
+    return affine_graph(*residue, total, *steps, LEAKY, sizes=sizes, **held)
+
+
+@pytest.mark.parametrize(
+    "original",
+    [
+        residual(),
+        residual(group=C),
+        residual(sizes=(1, C, 4, 5)),
+        residual(dilations=[3], pads=[3, 3]),
+        residual(kernel_shape=[1], pads=[0, 0]),
+        residual(node("Mul", "c u", "p"), node("Sub", "p k", "r")),
+    ],
+)
+def test_rewrite_affine_as_depthwise_leaves_a_residual_sum_alone_when_the_compiler_makes_one_conv_of_it(
+    original: ir.Model,
+) -> None:
+    left_alone(PASS, original)
+
+
+@pytest.mark.parametrize(
+    "original",
+    [
+        residual(pads=[2, 0]),
+        residual(kernel_shape=[4], pads=[2, 1]),
+        residual(group=2),
+        residual(node("Tanh", "c", "r")),
+        residual(node("Tanh", "h", "q"), node("Conv", "q w2", "r", pads=[1, 1])),
+    ],
+)
+def test_rewrite_affine_as_depthwise_rewrites_a_residual_sum_when_the_compiler_adds_it(original: ir.Model) -> None:
+    equal_after(PASS, original)
+
+
 @pytest.mark.parametrize("before", ["MatMul", "Transpose"])
 def test_rewrite_affine_as_depthwise_leaves_the_graph_alone_when_it_lies_in_rows(before: str) -> None:
     shape = [1, 8, 8]
