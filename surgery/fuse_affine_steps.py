@@ -35,12 +35,11 @@ from surgery.affine_steps import (
     is_convolved,
     lies_in_channels,
     may_be_step,
-    only_reader,
     take_affine,
     would_be_zeroed,
 )
 from surgery.declaration import Declaration, Exact, Pass
-from surgery.graph import graph_of
+from surgery.graph import graph_of, only_reader
 from surgery.graph_builder import Builder, sizes_of
 from surgery.linear_layers import Array
 from surgery.matching import Matched, is_one_of

@@ -55,6 +55,15 @@ def input_of(node: ir.Node, place: int = 0) -> ir.Value:
     return value
 
 
+def only_reader(value: ir.Value) -> ir.Node | None:
+    """The one node, in the same graph, that reads `value`; None where more do, or the graph gives it."""
+    readers = {use.node for use in value.uses()}
+    if value.is_graph_output() or len(readers) != 1:
+        return None
+    (reader,) = readers
+    return reader if reader.graph is value.graph else None
+
+
 def ancestors(values: Iterable[ir.Value]) -> set[ir.Node]:
     """Every node that `values` depend on, captures of nested graphs included."""
     found: set[ir.Node] = set()

@@ -16,7 +16,7 @@ import numpy as np
 import onnx_ir as ir
 from numpy.typing import NDArray
 
-from surgery.graph import graph_of, input_of
+from surgery.graph import graph_of, input_of, only_reader
 from surgery.matching import Matched, is_one_of
 from surgery.reductions import keeps_axes, reduced_axes
 from surgery.scopes import drop_unused_weights
@@ -133,23 +133,13 @@ def affine_behind(last: ir.Node, axis: int, rank: int, size: int) -> Affine:
     nodes: list[ir.Node] = []
     at = last
     for operator in (MUL, ADD):
-        node = only_reader(at)
+        node = only_reader(at.outputs[0])
         number = None if node is None else _along(node, operator, at.outputs[0], axis, rank, size)
         if node is not None and number is not None:
             found[operator.op] = number
             nodes.append(node)
             at = node
     return Affine(found.get("Mul"), found.get("Add"), tuple(nodes))
-
-
-def only_reader(node: ir.Node) -> ir.Node | None:
-    """The one node of the same graph that reads the one output of `node`; None where more do, or the graph gives it."""
-    made = node.outputs[0]
-    readers = {use.node for use in made.uses()}
-    if made.is_graph_output() or len(readers) != 1:
-        return None
-    (reader,) = readers
-    return reader if reader.graph is node.graph else None
 
 
 def put_in_place(last: ir.Node, nodes: Collection[ir.Node], draft: Draft, made: ir.Value, made_by: str) -> None:

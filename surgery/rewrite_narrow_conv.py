@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from contracts.convolution_fields import Axis
 from surgery.conv_axes import axes_of
 from surgery.declaration import Declaration, Exact, Pass, Refused
-from surgery.graph import graph_of, input_at, input_of
+from surgery.graph import graph_of, input_at, input_of, only_reader
 from surgery.graph_builder import Builder, sizes_of, take_place
 from surgery.inferred import static_shape
 from surgery.matching import Matched, is_one_of
@@ -138,10 +138,7 @@ def _activations_behind(node: ir.Node) -> tuple[ir.Node, ...]:
     """The activations that alone read `node`, or the one before them, in order."""
     found: list[ir.Node] = []
     value = node.outputs[0]
-    while not value.is_graph_output() and len(readers := list(value.uses())) == 1:
-        reader = readers[0].node
-        if not is_one_of(reader, ACTIVATIONS) or reader.graph is not node.graph:
-            break
+    while (reader := only_reader(value)) is not None and is_one_of(reader, ACTIVATIONS):
         found.append(reader)
         value = reader.outputs[0]
     return tuple(found)

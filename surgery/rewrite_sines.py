@@ -36,7 +36,7 @@ import onnx_ir as ir
 from contracts.targets import EVERY_TARGET
 from surgery.constant_operands import operand_of
 from surgery.declaration import Bounded, Declaration, Pass, Rewritten
-from surgery.graph import graph_of, input_at, input_of
+from surgery.graph import graph_of, input_at, input_of, only_reader
 from surgery.graph_builder import Builder, take_place
 from surgery.inferred import static_shape
 from surgery.matching import Matched, is_one_of
@@ -230,19 +230,9 @@ def _by_channel(values: Array, of: ir.Value) -> Array | None:
     return values.reshape(-1).astype(np.float64)
 
 
-def _only_reader(value: ir.Value) -> ir.Node | None:
-    """The node that reads `value`, in the same graph, where there is one alone."""
-    readers = {use.node for use in value.uses()}
-    node = readers.pop() if len(readers) == 1 else None
-    made_by = value.producer()
-    if node is None or made_by is None or node.graph is not made_by.graph or value.is_graph_output():
-        return None
-    return node
-
-
 def _square_of(sine: ir.Value) -> ir.Node | None:
     """What squares `sine`, where nothing else reads it."""
-    node = _only_reader(sine)
+    node = only_reader(sine)
     if node is None or len(node.inputs) != 2 or node.attributes:
         return None
     if is_one_of(node, (MUL,)) and input_of(node) is sine and node.inputs[1] is sine:
@@ -258,7 +248,7 @@ def _rank(value: ir.Value) -> int:
 
 def _gain_of(square: ir.Value) -> tuple[ir.Node, Array] | None:
     """What multiplies `square` by a constant, or divides it by one, and the factor; None where it stays there."""
-    node = _only_reader(square)
+    node = only_reader(square)
     found = None if node is None else operand_of(node, (MUL, DIV))
     if node is None or found is None or (is_one_of(node, (DIV,)) and found.place != 0):
         return None

@@ -14,6 +14,7 @@ from surgery.graph import (
     extract,
     level_of_ratio,
     node_dependencies,
+    only_reader,
     time_stride,
     value_named,
     varying_values,
@@ -80,6 +81,31 @@ def test_node_dependencies_leaves_out_what_a_nested_graph_makes_itself() -> None
     node = value_named(graph, "k").producer()
     assert node is not None
     assert {value.name for value in node_dependencies(node)} == {"c", "a", "b"}
+
+
+def test_only_reader_is_the_one_node_that_reads_a_value() -> None:
+    nodes = [
+        helper.make_node("Tanh", ["x"], ["a"]),
+        helper.make_node("Mul", ["a", "a"], ["b"]),
+        helper.make_node("Neg", ["b"], ["c"]),
+        helper.make_node("Add", ["b", "c"], ["y"]),
+    ]
+    graph = model(nodes, [tensor("x", [2])], [tensor("y", [2])], ()).graph
+    assert only_reader(graph[0].outputs[0]) is graph[1]
+    assert only_reader(graph[1].outputs[0]) is None
+    assert only_reader(graph[3].outputs[0]) is None  # the graph's output
+
+
+def test_only_reader_is_none_when_a_nested_graph_reads_a_value() -> None:
+    then = helper.make_graph([helper.make_node("Neg", ["a"], ["n"])], "then", [], [tensor("n", [2])])
+    other = helper.make_graph([helper.make_node("Constant", [], ["k"], value=constant("", [1.0, 2.0]))], "other", [],
+                              [tensor("k", [2])])  # fmt: skip
+    nodes = [
+        helper.make_node("Tanh", ["x"], ["a"]),
+        helper.make_node("If", ["c"], ["y"], then_branch=then, else_branch=other),
+    ]
+    graph = model(nodes, [tensor("x", [2]), tensor("c", [], onnx.TensorProto.BOOL)], [tensor("y", [2])], ()).graph
+    assert only_reader(graph[0].outputs[0]) is None
 
 
 def test_value_named_raises_when_there_is_none() -> None:

@@ -7,7 +7,7 @@ import onnx_ir as ir
 import pytest
 
 from surgery.inferred import infer_types
-from surgery.norm_chains import affine_behind, find_chain, is_over_steps, mean_of, only_reader, size_along
+from surgery.norm_chains import affine_behind, find_chain, is_over_steps, mean_of, size_along
 from tests.surgery.norm_graphs import EPSILON, Steps, affine, normalise
 
 SHAPE = (2, 6, 9)
@@ -73,15 +73,6 @@ def test_affine_is_what_changes_along_the_axis_alone(sizes: tuple[int, ...], axi
         assert found.scale is not None
         scale = (1 + 0.3 * np.random.default_rng(5).standard_normal(sizes)).astype(np.float32)
         np.testing.assert_array_equal(found.scale, np.broadcast_to(scale.reshape(-1), SHAPE[axis]))
-
-
-def test_reader_is_the_only_one() -> None:
-    steps = Steps()
-    first = steps.add("Tanh", "x")
-    steps.add("Add", first, first)
-    graph = inferred(steps)
-    assert only_reader(graph[0]) is graph[1]
-    assert only_reader(graph[1]) is None  # the graph's output
 
 
 def test_size_is_known_or_none() -> None:
