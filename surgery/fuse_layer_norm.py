@@ -13,9 +13,9 @@ chain, the operator keeps gamma and beta from passes that rewrite what stands al
 
 LayerNormalization is of opset 17. A graph of 13 to 16 becomes one of 17 where all its operators mean the same there.
 
-Left alone: a chain whose parts something else reads, an unknown size of the axis, other types, other axes (all axes
-behind the channels are `fuse_instance_norm`'s), and RMS norms (no mean is subtracted): the toolkit has no layer for
-those.
+Left alone: a chain whose parts something else reads, a size of the axis that is not known or 1 (onnxruntime refuses the
+operator there), other types, other axes (all axes behind the channels are `fuse_instance_norm`'s), and RMS norms (no
+mean is subtracted): the toolkit has no layer for those.
 
 In fp16 exNorm is the better one too: 65.5 dB in the simulator for x of deviation 0.001 to 100 and epsilon 1e-5, where
 a chain that the toolkit does not know gives NaN at 100 (d^2 overflows). A public report has exNorm lose precision on a
@@ -74,6 +74,9 @@ DECLARATION = Declaration(
 _CHANNELS = 1
 """The axis of the channels."""
 
+_LEAST_SIZE = 2
+"""Of the axis: onnxruntime fails on a LayerNormalization over one number (1.23.2: "must be larger than 1, got 1")."""
+
 
 @dataclass(frozen=True)
 class _Plan:
@@ -112,7 +115,7 @@ def _plan(node: ir.Node) -> _Plan | None:
         return None
     (axis,) = chain.axes
     size = size_along(chain.given, axis)
-    if size is None or axis not in (chain.rank - 1, _CHANNELS):
+    if size is None or size < _LEAST_SIZE or axis not in (chain.rank - 1, _CHANNELS):
         return None
     affine = affine_behind(node, axis, chain.rank, size)
     # Over the last of three axes it may be [N, C, T], over the steps: only what scales or shifts it says.

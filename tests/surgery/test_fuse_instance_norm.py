@@ -138,6 +138,12 @@ def test_operator_stays_however_long_on_rk3576() -> None:
     left_alone(bound, operator(np.ones(2), np.zeros(2), shape=(1, 2, 40000)))
 
 
+@pytest.mark.parametrize("deviations", [10, 100])
+def test_mean_of_many_deviations_keeps_the_bound(deviations: float) -> None:
+    x = np.random.default_rng(2).standard_normal((1, 6, 1200)).astype(np.float32) + deviations
+    equal_after(PASS, chain(shape=(1, 6, 1200)), feed={"x": x.astype(np.float32)})
+
+
 def test_pools_are_left_alone_where_they_are_the_better_form() -> None:
     left_alone(fuse_instance_norm("rk3566"), chain(mean="GlobalAveragePool"))
 
@@ -196,10 +202,12 @@ def _double() -> ir.Model:
         operator(np.ones(6), np.zeros(6)),
         operator(np.ones(6), np.arange(6.0)),
         operator(np.arange(6.0), np.zeros(6)),
+        chain(shape=(2, 6, 1)),
+        chain((6, 1, 1), (2, 6, 1, 1)),
     ],
     ids=[
         "open channels", "mask", "read elsewhere", "last axis", "channels too", "computed", "double",
-        "layer norm", "neutral", "shift alone", "scale alone",
+        "layer norm", "neutral", "shift alone", "scale alone", "one step", "one pixel",
     ],
 )  # fmt: skip
 def test_graph_is_left_alone_when_it_is_no_instance_norm_or_gains_nothing(original: ir.Model) -> None:

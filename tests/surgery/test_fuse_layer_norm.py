@@ -234,10 +234,12 @@ def _roi() -> ir.Model:
         _steps_over((2, 3, 5, 8), (2,)).model({"x": (2, 3, 5, 8)}, (2, 3, 5, 8)),
         _steps_over().model({"x": (2, 5, "c")}, (2, 5, 8)),
         last(opset=12),
+        last((2, 5, 1)),
+        _steps_over((2, 1, 8), (1,)).model({"x": (2, 1, 8)}, (2, 1, 8)),
     ],
     ids=[
         "cube", "negative epsilon", "crossed axes", "rms", "wrong count", "double", "changed operator", "two axes",
-        "a middle axis", "open axis", "opset 12",
+        "a middle axis", "open axis", "opset 12", "one number", "one channel",
     ],
 )  # fmt: skip
 def test_graph_is_left_alone_when_it_is_no_layer_norm_or_cannot_be_one(original: ir.Model) -> None:
