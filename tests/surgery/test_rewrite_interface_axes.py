@@ -14,7 +14,7 @@ from logs.layer_table import parse_layer_table
 from rknn_tts.build_gates import kept_lines
 from surgery.declaration import Interface, Recast
 from surgery.inferred import static_shape
-from surgery.rewrite_interface_axes import rewrite_interface_axes
+from surgery.rewrite_interface_axes import ARGB_STEPS, rewrite_interface_axes
 from tests.engine.toolkit_runs import built
 from tests.gates.small_graphs import constant, model, tensor
 from tests.onnx_runs import Array, run
@@ -78,6 +78,36 @@ def other(name: str) -> ir.Model:
 @pytest.mark.parametrize("name", ["two axes", "four axes", "integers", "open", "passed on"])
 def test_other_inputs_and_outputs_are_left_alone(name: str) -> None:
     left_alone(rewrite_interface_axes(), other(name))
+
+
+@pytest.mark.parametrize("channels", [1, 4])
+def test_an_input_of_few_channels_is_left_alone_where_it_is_long(channels: int) -> None:
+    left_alone(rewrite_interface_axes(), given_to_a_mean(channels, ARGB_STEPS + 1))
+
+
+@pytest.mark.parametrize(("channels", "steps"), [(1, ARGB_STEPS), (5, 7680)])
+def test_an_input_gets_a_fourth_axis_where_the_compiler_takes_it(channels: int, steps: int) -> None:
+    done = applied(rewrite_interface_axes(), given_to_a_mean(channels, steps))
+    assert done.interface.inputs == (Recast("x", (1, channels, 1, steps), "float32"),)
+
+
+def given_to_a_mean(channels: int, steps: int) -> ir.Model:
+    nodes = [node("ReduceMean", "x", "m", axes=[2], keepdims=0)]
+    return model(nodes, [tensor("x", [1, channels, steps])], [tensor("m", [1, channels])])
+
+
+@pytest.mark.parametrize("target", ["rk3562", "rk3576"])
+def test_a_long_sound_is_built_where_four_axes_would_not_be(target: str, tmp_path: Path) -> None:
+    steps = 7680
+    weights = [constant("w", np.ones((8, 1, 3)) / 3), constant("v", np.ones((8, 8, 3)) / 24)]
+    nodes = [node("Conv", "x w", "h", pads=[1, 1]), node("Relu", "h", "r"), node("Conv", "r v", "y", pads=[1, 1])]
+    original = model(nodes, [tensor("x", [1, 1, steps])], [tensor("y", [1, 8, steps])], weights)
+    made = applied(rewrite_interface_axes(), original)
+    assert [change.name for change in (*made.interface.inputs, *made.interface.outputs)] == ["y"]
+    feed = {"x": noise(1, 1, steps)}
+    result = built(made.model, feed, tmp_path, converter_python(), target)
+    reference = {name: array.reshape(1, 8, 1, steps) for name, array in run(original, feed).items()}
+    assert compare_outputs(reference, result.simulated[0]).snr_db > 50
 
 
 def test_the_engine_has_no_layer_on_the_cpu_where_it_had_two(tmp_path: Path) -> None:
