@@ -21,6 +21,9 @@ _STYLES: dict[Tone, str] = {"good": "green", "bad": "bold red", "warn": "bold ye
 _WIDE_COLUMNS = 110
 """From this width on a column of sentences is readable beside the others (looked at, with the gates of Piper)."""
 
+_NARROWEST = 16
+"""The column that gives way keeps as many characters, so that a name of ours can be read on two lines."""
+
 
 @dataclass(frozen=True)
 class Row:
@@ -39,7 +42,8 @@ class Table:
         columns: one heading a cell.
         rows: the rows.
         right: indices of the columns that hold numbers.
-        wraps: index of the column that gives way where the terminal is too narrow for all.
+        wraps: index of the column that gives way where the terminal is too narrow for all; where that is not enough,
+            the columns go below each other in parts, each behind the first column.
         prose: whether the last column holds sentences, and where they go on a terminal that is too narrow for them
             beside the others: under the row ("below"), or nowhere ("wide").
     """
@@ -97,7 +101,8 @@ def write_blocks(blocks: Sequence[Block], stream: TextIO) -> None:
     for block, gap in _with_gaps(blocks):
         if gap:
             console.print()
-        console.print(_rich(block, console))
+        for part in _parts(block, console.width):
+            console.print(_rich(part, console))
     stream.flush()
 
 
@@ -155,10 +160,10 @@ def _rich_table(block: Table, width: int) -> RenderableType:
     from rich.table import Table as Grid
     from rich.text import Text
 
-    narrow = width < _WIDE_COLUMNS and block.prose != "none"
+    narrow = _is_narrow(block, width)
     columns = block.columns[:-1] if narrow else block.columns
     below = narrow and block.prose == "below"
-    wraps = block.wraps if narrow or block.prose == "none" else len(columns) - 1
+    wraps = _giving_way(block, width)
     room = width - sum(_column_width(block, index) + 2 for index in range(len(columns)) if index != wraps)
     grid = Grid(title=block.title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, show_edge=False)
     grid.padding = (0, 1, 0, 0)
@@ -173,6 +178,54 @@ def _rich_table(block: Table, width: int) -> RenderableType:
             cells[0].append(f"\n{shown(row.cells[-1])}", "dim")
         grid.add_row(*cells)
     return grid
+
+
+def _is_narrow(block: Table, width: int) -> bool:
+    return width < _WIDE_COLUMNS and block.prose != "none"
+
+
+def _giving_way(block: Table, width: int) -> int:
+    """The column that wraps: the last where it holds sentences beside the others."""
+    return block.wraps if _is_narrow(block, width) or block.prose == "none" else len(block.columns) - 1
+
+
+def _parts(block: Block, width: int) -> list[Block]:
+    """`block` itself, or a table too wide for `width` as several, so that no column loses what it says.
+
+    rich takes from every column alike, and drops some wholly: a row would stand there without its name.
+    """
+    if not isinstance(block, Table):
+        return [block]
+    sentences = 1 if _is_narrow(block, width) else 0
+    columns = range(len(block.columns) - sentences)
+    if len(columns) < 3 or _width_of(block, columns, _giving_way(block, width)) <= width:
+        return [block]
+    groups: list[list[int]] = [[0]]
+    for index in columns[1:]:
+        if len(groups[-1]) > 1 and _width_of(block, [*groups[-1], index], block.wraps or None) > width:
+            groups.append([0])
+        groups[-1].append(index)
+    groups[0] += [len(block.columns) - 1] * sentences
+    return [_part(block, group, first=group is groups[0]) for group in groups]
+
+
+def _part(block: Table, columns: Sequence[int], *, first: bool) -> Table:
+    return Table(
+        block.title if first else "",
+        tuple(block.columns[index] for index in columns),
+        tuple(Row(tuple(row.cells[index] for index in columns), row.tone) for row in block.rows),
+        frozenset(place for place, index in enumerate(columns) if index in block.right),
+        columns.index(block.wraps) if block.wraps in columns else 0,
+        block.prose if first else "none",
+    )
+
+
+def _width_of(block: Table, columns: Sequence[int], wraps: int | None) -> int:
+    """Of these columns beside each other, the one that gives way at its narrowest."""
+    wide = {index: _column_width(block, index) for index in columns}
+    if wraps in wide:
+        wide[wraps] = min(wide[wraps], _NARROWEST)
+    return sum(wide.values()) + 2 * len(columns)
 
 
 def _column_width(block: Table, index: int) -> int:

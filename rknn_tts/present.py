@@ -84,7 +84,7 @@ def pass_blocks(report: Report) -> list[Block]:
     rows = [
         Row((entry["name"], entry["bound"], entry["targets"], entry["summary"])) for entry in report.extra["passes"]
     ]
-    return [Table("Passes", ("pass", "algebra", "for", "what it does"), tuple(rows))]
+    return [Table("Passes", ("pass", "algebra", "for", "what it does"), tuple(rows), prose="below")]
 
 
 def finding_blocks(report: Report) -> list[Block]:

@@ -114,6 +114,35 @@ def test_write_blocks_puts_sentences_below_when_the_table_says_so(terminal: Term
     assert text.index("26.5") < text.index("why")
 
 
+@pytest.mark.parametrize("width", [50, 80, 130])
+def test_write_blocks_loses_no_column_when_the_terminal_is_too_narrow_for_all(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch, width: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    columns = ("pass", *(f"figure_{index}" for index in range(10)))
+    rows = tuple(Row((f"{name}_of_a_pass", *(f"{index}.{name}" for index in range(10)))) for name in ("one", "two"))
+    write_blocks([Table("Passes", columns, rows, right=frozenset(range(1, 11)))], terminal)
+    text = re.sub(r"\x1b\[[\d;]*m", "", terminal.getvalue())
+    assert max(map(len, text.splitlines())) <= width
+    lines = [line.split() for line in text.splitlines()]
+    for head, row in zip(columns[1:], rows[0].cells[1:], strict=True):
+        (heading,) = (line for line in lines if head in line)
+        (cells,) = (line for line in lines if row in line)
+        assert heading[0] == "pass"
+        assert cells[0] == "one_of_a_pass"
+        assert heading.index(head) == cells.index(row)
+    assert text.count("Passes") == 1
+
+
+def test_write_blocks_names_every_row_when_sentences_stand_below(terminal: Terminal) -> None:
+    rows = (Row(("rewrite_long_transposed_conv", "exact", "rk3562, rk3566, rk3568, rk3576", "why " * 30)),)
+    write_blocks([Table("Passes", ("pass", "algebra", "for", "what it does"), rows, prose="below")], terminal)
+    text = terminal.getvalue()
+    assert text.count("why") == 30
+    assert "rewrite_long_transposed_conv" in text
+    assert "rk3562, rk3566, rk3568, rk3576" in text
+
+
 @pytest.mark.parametrize(("term", "expected"), [("xterm", True), ("dumb", False), ("", False)])
 def test_is_terminal_asks_what_it_can_do(monkeypatch: pytest.MonkeyPatch, term: str, expected: bool) -> None:
     monkeypatch.setenv("TERM", term)
