@@ -74,7 +74,7 @@ class CostBuilds:
             "environment": self.environment,
         }
         try:
-            folder = self.steps.folder("cost", parts, lambda made: self._build(graph, made, log), BUILDERS)
+            folder = self.steps.folder("layers", parts, lambda made: self._build(graph, made, log), BUILDERS)
         except RknnTtsError as error:  # a graph that does not build is a finding of the trial, not its end
             return GraphCost(fault=str(error))
         lines = kept_lines(folder / BUILD_FOLDER / LINES_FILE)
