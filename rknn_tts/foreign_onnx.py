@@ -121,7 +121,8 @@ class ForeignOnnx:
     def passes(self) -> tuple[Pass, ...]:
         """What runs on it."""
         arrays = {name: tuple(np.shape(array)) for name, array in self.given[0].items()} if self.given else {}
-        given = agreed(parse_shapes(self.request.shape), arrays)
+        origin = "its array in --inputs" if self.request.inputs is not None else "the real input that the file carries"
+        given = agreed(parse_shapes(self.request.shape), arrays, origin)
         shapes = resolve_shapes(fed_inputs(self.model), given, str(self.path), self._unused)
         every = (normalise_initializers(), normalise_static_inputs(shapes), *self.chosen)
         return without_skipped(every, self.request.no_pass)

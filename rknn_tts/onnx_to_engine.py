@@ -16,7 +16,7 @@ from rknn_tts.failing import keep_verdicts, stop_if_failed
 from rknn_tts.graph_at_hand import GraphInfo, NumericGates, OnnxSource, check_graph, judge_numbers
 from rknn_tts.outcome import Outcome
 from rknn_tts.overwriting import check_engine_places
-from rknn_tts.places import Places, engine_places, make_folder
+from rknn_tts.places import ANOTHER_FOLDER, Places, engine_places, make_folder
 from rknn_tts.progress import Say
 from rknn_tts.publication import publish_engine
 from rknn_tts.request import Request
@@ -37,7 +37,7 @@ def convert_onnx(request: Request, target: str, source: OnnxSource, steps: Steps
     places = engine_places(source.contract, source.stem, target, request.output)
     check_engine_places(source, target, places, request.output is not None)
     make_folder(places.engine.parent)
-    make_folder(places.log.parent)
+    make_folder(places.log.parent, ANOTHER_FOLDER)
     graph = check_graph(source.graph, steps, say, target, [str(key) for key in accepted])
     owed = (*source.refused, *graph.verdicts)
     stop_if_failed(owed, places.failed, None, f"{places.engine.name} was not built")

@@ -79,8 +79,13 @@ def export_failed_place(contract: Contract, stem: str) -> Path:
     return LOGS / ("-".join(part for part in (voice_of(contract), stem) if part) + ".failed.json")
 
 
-def make_folder(folder: Path) -> None:
-    """Make `folder` and those above it.
+ANOTHER_PLACE = "--output names another place"
+ANOTHER_FOLDER = "run the command in a folder that can be written"
+"""What to do where `LOGS` cannot be written, which no option names."""
+
+
+def make_folder(folder: Path, remedy: str = ANOTHER_PLACE) -> None:
+    """Make `folder` and those above it; `remedy` says what to do where that fails.
 
     Raises:
         UserInput: it cannot be made or written; the message names it.
@@ -91,9 +96,7 @@ def make_folder(folder: Path) -> None:
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as error:
-        raise UserInput(
-            f"{folder}: cannot be written ({error.strerror or error}); --output names another place."
-        ) from error
+        raise UserInput(f"{folder}: cannot be written ({error.strerror or error}); {remedy}.") from error
 
 
 def _chosen(output: str | None, folder: Path, name: str) -> Path:

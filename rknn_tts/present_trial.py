@@ -22,8 +22,10 @@ def trial_blocks(trial: Trial) -> list[Block]:
     blocks.append(Facts(tuple(pairs)))
     for one in trial.tried:
         blocks += [Notice(one.name, f"refused {sentence}", "bad") for sentence in one.refused]
-        if one.cost is not None and one.cost.fault:
-            blocks.append(Notice(one.name, f"does not build: {one.cost.fault}", "warn"))
+    faults = dict.fromkeys(one.cost.fault for one in trial.tried if one.cost is not None and one.cost.fault)
+    for fault in faults:  # a pass that changes nothing has the engine, and the fault, of the one before it
+        names = [one.name for one in trial.tried if one.cost is not None and one.cost.fault == fault]
+        blocks.append(Notice(", ".join(names), f"{'does' if len(names) == 1 else 'do'} not build: {fault}", "warn"))
     return blocks + [Notice("note", note) for note in trial.notes]
 
 

@@ -10,10 +10,15 @@ from pathlib import Path
 
 from contracts.errors import NotWritten
 from contracts.files import write_all_whole
+from rknn_tts.places import ANOTHER_PLACE
 
 
-def publish(files: Sequence[tuple[Path, bytes]]) -> None:
+def publish(files: Sequence[tuple[Path, bytes]], remedy: str = ANOTHER_PLACE) -> None:
     """Write `files`, which appear in order; one that already has its content is left alone.
+
+    Args:
+        files: each a place and its content.
+        remedy: what to do where one cannot be written.
 
     Raises:
         NotWritten: one cannot be written; the message names it. All of them are as they were.
@@ -23,7 +28,7 @@ def publish(files: Sequence[tuple[Path, bytes]]) -> None:
     except OSError as error:
         raise NotWritten(
             f"{error.filename}: cannot be written ({error.strerror or error}), so nothing was replaced; the finished "
-            "steps are kept: --output names another place."
+            f"steps are kept: {remedy}."
         ) from error
 
 

@@ -41,17 +41,17 @@ def parse_shapes(texts: Sequence[str]) -> dict[str, Shape]:
     return shapes
 
 
-def agreed(given: Mapping[str, Shape], arrays: Mapping[str, Shape]) -> dict[str, Shape]:
-    """The shapes that `--shape` gives, and those of the arrays of `--inputs`.
+def agreed(
+    given: Mapping[str, Shape], arrays: Mapping[str, Shape], origin: str = "its array in --inputs"
+) -> dict[str, Shape]:
+    """The shapes that `--shape` gives, and those of the `arrays` of `--inputs` or of another `origin`.
 
     Raises:
         UserInput: the two disagree about an input.
     """
     for name in given.keys() & arrays.keys():
         if given[name] != arrays[name]:
-            raise UserInput(
-                f"--shape {name}:{_text(given[name])}: its array in --inputs has the shape {list(arrays[name])}."
-            )
+            raise UserInput(f"--shape {name}:{_text(given[name])}: {origin} has the shape {list(arrays[name])}.")
     return {**arrays, **given}
 
 

@@ -6,11 +6,13 @@ a graph costs is the layer table of what `compile` would build of it: behind the
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 
+import onnx
 import onnx_ir as ir
 
 from contracts.errors import UserInput
@@ -25,8 +27,9 @@ from rknn_tts.chosen_passes import chosen_passes
 from rknn_tts.finished_graph import serialised
 from rknn_tts.foreign_onnx import ForeignOnnx, digests_of
 from rknn_tts.graph_cost import CostBuilds, GraphCost
+from rknn_tts.overwriting import NAME_LIMIT_BYTES
 from rknn_tts.parity import judge_passes
-from rknn_tts.places import LOGS, make_folder
+from rknn_tts.places import ANOTHER_FOLDER, LOGS, make_folder
 from rknn_tts.progress import Say
 from rknn_tts.publish import publish
 from rknn_tts.request import Request
@@ -34,6 +37,10 @@ from rknn_tts.rewriting import refusals, rewrite
 from rknn_tts.steps import open_steps
 from surgery.declaration import Pass, Refused, Rewritten
 from surgery.preflight import owed, preflight
+
+_ANOTHER_FILE = "name another file"
+
+_PRODUCER = "rknn-tts surgery"
 
 BEFORE = "before"
 """The name of the graph as it is read, its sizes pinned."""
@@ -103,7 +110,12 @@ def try_passes(request: Request, say: Say) -> Trial:
     pinned = len(rewritten) - len(passes)
     first = rewritten[pinned - 1].model
     results = rewritten[pinned:]
-    costs = _costs(request, target, path.stem, first, list(zip(passes, results, strict=True)), say) if target else {}
+    told = [
+        (bound, result)
+        for bound, result in zip(passes, results, strict=True)
+        if request.passes or result.hits or result.refused
+    ]
+    costs = _costs(request, target, path, first, told, say) if target else {}
     verdicts, whole_db = _compared(foreign, say) if request.check else ({}, None)
     tried = [Tried(BEFORE, 0, (), None, first.graph.num_nodes(), costs.get(id(first)))]
     tried += [
@@ -115,8 +127,7 @@ def try_passes(request: Request, say: Say) -> Trial:
             nodes=result.model.graph.num_nodes(),
             cost=costs.get(id(result.model)),
         )
-        for bound, result in zip(passes, results, strict=True)
-        if request.passes or result.hits or result.refused
+        for bound, result in told
     ]
     trial = Trial(
         model=str(path),
@@ -129,7 +140,7 @@ def try_passes(request: Request, say: Say) -> Trial:
         fault=_fault(tried),
     )
     if save is not None and trial.fault is None:
-        publish([(save, without_carried(serialised(results[-1].model)))])
+        publish([(save, _saved_bytes(results[-1].model))], _ANOTHER_FILE)
         trial = replace(trial, saved=str(save), notes=(_saved_note(save, request.check),))
     return trial
 
@@ -149,7 +160,7 @@ class _FileAtHand(ForeignOnnx):
 
 
 def _costs(
-    request: Request, target: str, stem: str, first: ir.Model, done: Sequence[tuple[Pass, Rewritten]], say: Say
+    request: Request, target: str, path: Path, first: ir.Model, done: Sequence[tuple[Pass, Rewritten]], say: Say
 ) -> dict[int, GraphCost]:
     """What each different graph costs, by the identity of its model."""
     graphs = {id(first): (f"0-{BEFORE}", first)}
@@ -157,10 +168,13 @@ def _costs(
         graphs.setdefault(id(result.model), (f"{place}-{bound.name}", result.model))
     ready = {key: _ready(model) for key, (_, model) in graphs.items()}
     distinct = {graph: name for key, (name, _) in reversed(graphs.items()) if isinstance(graph := ready[key], bytes)}
-    make_folder(LOGS)
+    names = [f"{path.stem}-{target}.{name}" for name in distinct.values()]
+    if max((len(os.fsencode(f"{name}.layers.json")) for name in names), default=0) > NAME_LIMIT_BYTES:
+        raise UserInput(f"{path}: its name is too long for those of its layer tables, which hold it; rename it.")
+    make_folder(LOGS, ANOTHER_FOLDER)
     builds = CostBuilds(request, target, converter_python(request.toolkit), open_steps(request.force, say.note), LOGS)
-    say.step(f"building for {target} what was not built before of {len(distinct)} graphs")
-    names = [f"{stem}-{target}.{name}" for name in distinct.values()]
+    graphs_text = "1 graph" if len(distinct) == 1 else f"{len(distinct)} graphs"
+    say.step(f"building for {target} what was not built before of {graphs_text}")
     found = beside_each_other([partial(builds.cost, *one) for one in zip(names, distinct, strict=True)])
     costs = dict(zip(distinct, found, strict=True))
     return {key: costs[graph] if isinstance(graph, bytes) else graph for key, graph in ready.items()}
@@ -216,17 +230,34 @@ def _save_place(save: str | None, path: Path) -> Path | None:
     """Where the rewritten graph goes.
 
     Raises:
-        UserInput: that is no .onnx, it cannot be written there, or an input of the command stands there.
+        UserInput: that is no .onnx, it cannot be written there, or something stands there that no turn has saved.
     """
     if save is None:
         return None
     place = Path(save)
+    if len(os.fsencode(place.name)) > NAME_LIMIT_BYTES:
+        raise UserInput(f"--save {save}: a file's name has at most {NAME_LIMIT_BYTES} bytes; {_ANOTHER_FILE}.")
     if place.suffix != ".onnx" or place.is_dir():
         raise UserInput(f"--save {save}: a file ending in .onnx is expected.")
     if place.resolve() in {file.resolve() for file in (path, *external_files(path))}:
         raise UserInput(f"--save {save}: is an input of this command, and would be replaced; name another file.")
-    make_folder(place.parent)
+    make_folder(place.parent, _ANOTHER_FILE)
+    if place.exists() and not (place.is_file() and _was_saved(place)):
+        raise UserInput(f"--save {save}: stands there already, and was not saved by this command; {_ANOTHER_FILE}.")
     return place
+
+
+def _saved_bytes(model: ir.Model) -> bytes:
+    """`model` as `--save` writes it, by which a later turn knows that it may replace it."""
+    proto = onnx.ModelProto.FromString(without_carried(serialised(model)))
+    proto.producer_name = _PRODUCER
+    data: bytes = proto.SerializeToString()
+    return data
+
+
+def _was_saved(place: Path) -> bool:
+    with place.open("rb") as file:  # the producer's name is the second field
+        return _PRODUCER.encode() in file.read(len(_PRODUCER) + 32)
 
 
 def _saved_note(save: Path, checked: bool) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -122,6 +123,7 @@ def test_a_pass_that_changes_what_is_computed_is_a_fault_and_nothing_is_saved(
 ) -> None:
     monkeypatch.setattr(module, "chosen_passes", lambda texts, target: (lying(3.0),))
     path = written(tmp_path, scale_proto(2.0))
+    monkeypatch.setattr(module, "_was_saved", lambda place: True)
     Path("saved.onnx").write_bytes(b"earlier")
     done = turn(path, "whatever", check=True, save="saved.onnx")
     assert done.fault is not None
@@ -167,6 +169,10 @@ def test_a_graph_that_does_not_build_is_a_finding_and_the_last_one_a_fault(tmp_p
         ({"save": "net.onnx"}, "is an input of this command"),
         ({"save": "out.rknn"}, "a file ending in .onnx is expected"),
         ({"save": "."}, "a file ending in .onnx is expected"),
+        ({"save": f"{'s' * 251}.onnx"}, "a file's name has at most 255 bytes; name another file."),
+        ({"save": "other.onnx"}, "stands there already, and was not saved by this command; name another file."),
+        ({"save": "pipe.onnx"}, "stands there already"),
+        ({"save": "other.onnx/saved.onnx"}, "other.onnx: cannot be written (File exists); name another file."),
         ({"cost": "rk3599"}, "'rk3599' is unknown"),
         ({"shape": ["x:1,5"]}, "x"),
     ],
@@ -175,6 +181,8 @@ def test_what_does_not_fit_is_refused_before_anything_is_built(
     tmp_path: Path, options: dict[str, Any], says: str
 ) -> None:
     path = written(tmp_path, scale_proto(2.0))
+    Path("other.onnx").write_bytes(scale_proto(5.0).SerializeToString())
+    os.mkfifo("pipe.onnx")
     before = path.read_bytes()
     with pytest.raises(UserInput) as caught:
         turn(path, "rewrite_safe_softmax", **options)
@@ -186,9 +194,48 @@ def test_what_does_not_fit_is_refused_before_anything_is_built(
 def test_a_graph_that_cannot_be_saved_says_where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = written(tmp_path, scale_proto(2.0))
 
-    def full(files: Any) -> None:
+    def full(files: Any, remedy: str) -> None:
         raise NotWritten(f"{files[0][0]}: cannot be written (no space).")
 
     monkeypatch.setattr(module, "publish", full)
     with pytest.raises(NotWritten, match=r"saved\.onnx: cannot be written"):
         turn(path, "rewrite_safe_softmax", save="saved.onnx")
+
+
+def test_what_a_turn_saved_the_next_one_may_replace(tmp_path: Path) -> None:
+    path = written(tmp_path, scale_proto(2.0))
+    turn(path, "rewrite_safe_softmax", save="saved.onnx")
+    first = Path("saved.onnx").read_bytes()
+    turn(path, "rewrite_safe_softmax", save="saved.onnx")
+    assert Path("saved.onnx").read_bytes() == first
+
+
+def test_a_name_that_leaves_no_room_for_those_of_the_layer_tables_is_refused(tmp_path: Path) -> None:
+    path = written(tmp_path, scale_proto(2.0)).rename(tmp_path / f"{'n' * 230}.onnx")
+    with pytest.raises(UserInput, match=r"its name is too long for those of its layer tables"):
+        turn(path, "rewrite_safe_softmax", cost="rk3588")
+    assert not Path("build-logs").exists()
+
+
+def test_logs_that_cannot_be_written_are_told_with_what_helps(tmp_path: Path) -> None:
+    path = written(tmp_path, scale_proto(2.0))
+    Path("build-logs").write_text("a file")
+    with pytest.raises(UserInput, match=r"build-logs: cannot be written .*; run the command in a folder that can be"):
+        turn(path, "rewrite_safe_softmax", cost="rk3588")
+
+
+def test_layer_tables_are_numbered_as_the_rows_are(tmp_path: Path) -> None:
+    done = turn(written(tmp_path, upsampler()), cost="rk3588")
+    for place, one in enumerate(done.tried):
+        assert one.cost is not None
+        assert one.cost.layers is not None
+        assert str(one.cost.layers.file).startswith("build-logs/net-rk3588.")
+        number, name = str(one.cost.layers.file).removeprefix("build-logs/net-rk3588.").split(".")[0].split("-", 1)
+        assert done.tried[int(number)].name == name
+        assert int(number) <= place
+
+
+def test_a_size_that_the_carried_inputs_do_not_have_is_refused_as_theirs(tmp_path: Path) -> None:
+    path = exported(tmp_path / "net.onnx", [{"x": np.full((1, 4), 3, np.float32)}])
+    with pytest.raises(UserInput, match=r"--shape x:1,5: the real input that the file carries has the shape \[1, 4\]"):
+        turn(path, "rewrite_safe_softmax", shape=["x:1,5"])
