@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import re
 import types
 import typing
 from collections.abc import Callable, Sequence
@@ -51,7 +52,9 @@ def _bound(text: str, target: str | None) -> Pass:
         raise UserInput(f"--pass {name}: runs on every file first, and need not be named{option}.")
     names = [declaration.name for declaration in CATALOGUE]
     if name not in names:
-        hint = did_you_mean(name, names) or " `rknn-tts passes` lists them."
+        several = len([word for word in re.split("[ ,]+", name) if word in names]) > 1
+        hint = " Each is a --pass of its own." if several else did_you_mean(name, names)
+        hint = hint or " `rknn-tts passes` lists them."
         raise UserInput(f"--pass {name:.100}: there is no such pass.{hint}")
     factory: Callable[..., Pass] = getattr(importlib.import_module(f"surgery.{name}"), name)
     return _call(name, factory, rest, target)
@@ -61,11 +64,15 @@ def _call(name: str, factory: Callable[..., Pass], rest: str, target: str | None
     hints = typing.get_type_hints(factory)
     parameters = inspect.signature(factory).parameters
     values: dict[str, Any] = {TARGET_ARGUMENT: target} if TARGET_ARGUMENT in parameters else {}
+    given: set[str] = set()
     for pair in filter(None, rest.split(",")):
         key, equals, value = pair.partition("=")
         if key not in parameters or not equals:
             takes = ", ".join(f"{parameter}=..." for parameter in parameters) or "no arguments"
             raise UserInput(f"--pass {name}: takes {takes}; {pair[:100]!r} is none of that.")
+        if key in given:
+            raise UserInput(f"--pass {text_of(name, rest)}: {key} is given twice.")
+        given.add(key)
         values[key] = _read(name, key, value, hints[key])
     missing = [key for key, one in parameters.items() if one.default is inspect.Parameter.empty and key not in values]
     if missing:
