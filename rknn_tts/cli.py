@@ -58,6 +58,10 @@ def main() -> int:
     if any(thread.daemon for thread in others):
         # A command that ended early leaves a gate at work inside onnxruntime. Nothing can stop it, and an interpreter
         # that ends under it is aborted ("terminate called without an active exception", seen after an interrupt).
+        # A build in such a thread ends with us (engine/warden.py); what it was writing to stays.
+        from rknn_tts.steps import remove_unfinished
+
+        remove_unfinished()
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)
@@ -68,6 +72,9 @@ def run(words: Sequence[str]) -> int:
     """Run the command line `words`; the exit code."""
     # It logs what a graph lacks, with a traceback; what that means for the user is told by the gates.
     logging.getLogger("onnx_ir").setLevel(logging.ERROR)
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed by whoever started us
+            setattr(sys, name, io.StringIO())
     for stream in (sys.stdout, sys.stderr):
         # A file's name, or a name in a file, may hold what the terminal's encoding does not.
         if isinstance(stream, io.TextIOWrapper):

@@ -35,6 +35,9 @@ STEPS_FOLDER, CHECKPOINTS_FOLDER = "steps", "checkpoints"
 
 T = TypeVar("T")
 
+_IN_THE_MAKING: set[Path] = set()
+"""Folders of steps that are not done, and of those that only this process keeps."""
+
 
 @dataclass(frozen=True)
 class Steps:
@@ -85,17 +88,25 @@ class Steps:
 
     def _made(self, name: str, key: str, work: Callable[[Path], object]) -> Path:
         made = Path(tempfile.mkdtemp(prefix=f"rknn-tts-{name}-"))
+        _IN_THE_MAKING.add(made)
+        stored: Path | None = None
         try:
             work(made)
             stored = self.cache.store(key, made)
-        except BaseException:
-            shutil.rmtree(made, ignore_errors=True)
-            raise
-        if stored == made:  # nothing is kept, but it is read from there until the command ends
-            atexit.register(shutil.rmtree, made, ignore_errors=True)
-        else:
-            shutil.rmtree(made, ignore_errors=True)
-        return stored
+            return stored
+        finally:
+            if stored != made:  # else nothing is kept, but it is read from there until the command ends
+                shutil.rmtree(made, ignore_errors=True)
+                _IN_THE_MAKING.discard(made)
+
+
+def remove_unfinished() -> None:
+    """Remove what steps have in the making: of threads that end with the process, nobody else does."""
+    for folder in tuple(_IN_THE_MAKING):
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+atexit.register(remove_unfinished)
 
 
 def _holds_failure(value: object) -> bool:

@@ -356,6 +356,12 @@ def test_command_ends_quietly_when_its_reader_has_gone() -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+def test_command_does_its_work_when_it_was_started_without_streams() -> None:
+    words = ["sh", "-c", 'exec "$0" -m rknn_tts families >&- 2>&-', sys.executable]
+    done = subprocess.run(words, cwd=ROOT, check=False)
+    assert done.returncode == 0
+
+
 def test_command_prints_what_the_encoding_lacks_as_escapes(tmp_path: Path) -> None:
     path = os.fsdecode(os.fsencode(str(tmp_path)) + "/grö\udcffße.rknn".encode("utf-8", "surrogateescape"))
     Path(path).write_bytes(engine_bytes())

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -143,6 +144,21 @@ def test_step_that_is_not_kept_goes_with_the_process(tmp_path: Path) -> None:
     environment = {"RKNN_TTS_CACHE": str(tmp_path / "file"), "TMPDIR": str(tmp_path / "temporary")}
     subprocess.run([sys.executable, "-c", code], check=True, cwd=module.ROOT, env=environment)
     assert list((tmp_path / "temporary").iterdir()) == []
+
+
+def test_step_in_the_making_goes_when_its_thread_ends_with_the_process(own_cache: Path) -> None:
+    begun = threading.Event()
+
+    def forever(folder: Path) -> None:
+        (folder / "half").write_text("half a result")
+        begun.set()
+        threading.Event().wait()
+
+    threading.Thread(target=lambda: fresh_steps().folder("export", PARTS, forever), daemon=True).start()
+    assert begun.wait(10)
+    assert [folder.name[:16] for folder in own_cache.iterdir()] == ["rknn-tts-export-"]
+    module.remove_unfinished()
+    assert list(own_cache.iterdir()) == []
 
 
 @dataclass(frozen=True)
