@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TextIO
@@ -18,15 +19,21 @@ from rknn_tts.report import Report, report_json
 def deliver(report: Report) -> int:
     """Hand `report` over as its request asks; the exit code to end with."""
     report = _write_junit(report)
-    if report.request.json:
-        _write(sys.stdout, lambda stream: stream.write(report_json(report)))
-    else:
-        blocks = _result_blocks(report)
-        _write(sys.stdout, lambda stream: write_blocks(blocks, stream))
+    blocks = [] if report.request.json else _result_blocks(report)
+    try:
+        if report.request.json:
+            _write(sys.stdout, lambda stream: stream.write(report_json(report)))
+        else:
+            _write(sys.stdout, lambda stream: write_blocks(blocks, stream))
+    except OSError as error:
+        if report.error is None:
+            sentence = f"The result could not be printed ({error.strerror or error}); all else is done."
+            report = replace(report, exit_code=EXIT_FAILED, error=sentence)
     if report.error is not None:
         from rknn_tts.present import error_blocks
 
-        _write(sys.stderr, lambda stream: write_blocks(error_blocks(report), stream))
+        with suppress(OSError):  # the exit code says it still
+            _write(sys.stderr, lambda stream: write_blocks(error_blocks(report), stream))
     return report.exit_code
 
 
@@ -48,13 +55,19 @@ def _write_junit(report: Report) -> Report:
 
 
 def _write(stream: TextIO, write: Callable[[TextIO], object]) -> None:
-    """Write and flush; a reader that has gone (`| head`) is no error of the command's."""
+    """Write and flush; a reader that has gone (`| head`) is no error of the command's.
+
+    Raises:
+        OSError: the stream cannot be written: a full disk.
+    """
     try:
         write(stream)
         stream.flush()
-    except BrokenPipeError:
+    except OSError as error:
         # The interpreter flushes once more when it ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        if not isinstance(error, BrokenPipeError):
+            raise
 
 
 def _result_blocks(report: Report) -> list[Block]:

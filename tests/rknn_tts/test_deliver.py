@@ -92,3 +92,22 @@ def test_deliver_is_silent_when_its_reader_has_gone(pytestconfig: pytest.Config)
     ended = subprocess.run([sys.executable, "-c", program], stdout=writer, stderr=subprocess.PIPE, env=paths)
     os.close(writer)
     assert (ended.returncode, ended.stderr) == (0, b"")
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_result_that_cannot_be_printed_is_a_failure_in_one_sentence(pytestconfig: pytest.Config, as_json: bool) -> None:
+    program = (
+        "import sys\n"
+        "from dataclasses import replace\n"
+        "from rknn_tts.deliver import deliver\n"
+        "from tests.rknn_tts.samples import REPORT\n"
+        f"sys.exit(deliver(replace(REPORT, request=replace(REPORT.request, json={as_json}))))\n"
+    )
+    root = pytestconfig.rootpath
+    paths = {"PYTHONPATH": f"{root}:{root / 'runtime'}"}
+    with Path("/dev/full").open("wb") as full:
+        ended = subprocess.run([sys.executable, "-c", program], stdout=full, stderr=subprocess.PIPE, env=paths)
+    assert ended.returncode == 1
+    told, *others = ended.stderr.decode().splitlines()
+    assert told == "error: The result could not be printed (No space left on device); all else is done."
+    assert [line.split(":")[0] for line in others] == ["log"]
