@@ -221,6 +221,20 @@ SPECIMENS: Mapping[str, Specimen] = {
         {**_ENDS, "w_step": (CHANNELS, CHANNELS, 3)},
         {"scale": _SCALE, "shift": _SHIFT},
     ),
+    "rewrite_constant_divisions": Specimen(
+        "a gate's temperature, ahead of a Sigmoid, where no weights take it in",
+        _graph(
+            _BEFORE + "bound = Tanh (h)\ncooled = Div (bound, temperature)\ngate = Sigmoid (cooled)\n" + _behind("gate")
+        ),
+        _ENDS,
+        {"temperature": 1.5},
+    ),
+    "rewrite_squares": Specimen(
+        "the power of a spectrum, ahead of a filter bank",
+        _graph(_BEFORE + "power = Pow (h, two)\n" + _behind("power")),
+        _ENDS,
+        {"two": 2.0},
+    ),
     "rewrite_narrow_conv": Specimen(
         "what a HiFi-GAN ends in (Piper: 32 channels, a window of 60, as long as every target has fields for)",
         _graph(
