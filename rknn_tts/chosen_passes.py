@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import importlib
 import inspect
-import re
 import types
 import typing
 from collections.abc import Callable, Sequence
@@ -16,7 +15,7 @@ from typing import Any
 
 from contracts.errors import UserInput
 from engine.targets import resolve_target
-from rknn_tts.hints import did_you_mean
+from rknn_tts.hints import which_pass
 from surgery.catalogue import CATALOGUE
 from surgery.declaration import Pass, check_order
 
@@ -52,10 +51,7 @@ def _bound(text: str, target: str | None) -> Pass:
         raise UserInput(f"--pass {name}: runs on every file first, and need not be named{option}.")
     names = [declaration.name for declaration in CATALOGUE]
     if name not in names:
-        several = len([word for word in re.split("[ ,]+", name) if word in names]) > 1
-        hint = " Each is a --pass of its own." if several else did_you_mean(name, names)
-        hint = hint or " `rknn-tts passes` lists them."
-        raise UserInput(f"--pass {name:.100}: there is no such pass.{hint}")
+        raise UserInput(f"--pass {name:.100}: there is no such pass.{which_pass(name, names, '--pass')}")
     factory: Callable[..., Pass] = getattr(importlib.import_module(f"surgery.{name}"), name)
     return _call(name, factory, rest, target)
 

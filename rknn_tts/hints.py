@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+import re
+from collections.abc import Collection, Iterable
 
 
 def closest(word: str, choices: Iterable[str]) -> str | None:
@@ -26,3 +27,10 @@ def did_you_mean(word: str, choices: Iterable[str]) -> str:
     """ " Did you mean X?" to append to a sentence; "" where nothing looks like `word`."""
     found = closest(word, choices)
     return f" Did you mean {found}?" if found and found != word else ""
+
+
+def which_pass(word: str, names: Collection[str], option: str) -> str:
+    """What helps whose `word` behind the `option` is none of the passes' `names`."""
+    if sum(part in names for part in re.split("[ ,]+", word)) > 1:
+        return f" Each is a {option} of its own."
+    return did_you_mean(word, names) or " `rknn-tts passes` lists them."

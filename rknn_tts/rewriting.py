@@ -10,7 +10,7 @@ import onnx_ir as ir
 from contracts.errors import RknnTtsError, ToolFailure, UserInput
 from contracts.verdicts import Verdict, failure
 from gates.sentences import listed
-from rknn_tts.hints import did_you_mean
+from rknn_tts.hints import which_pass
 from surgery.catalogue import CATALOGUE
 from surgery.declaration import Pass, Refused, Rewritten, check_order
 
@@ -24,8 +24,7 @@ def without_skipped(passes: Sequence[Pass], skipped: Sequence[str]) -> tuple[Pas
     names = [declaration.name for declaration in CATALOGUE]
     for name in skipped:
         if name not in names:
-            hint = did_you_mean(name, names) or " `rknn-tts passes` lists them."
-            raise UserInput(f"--no-pass {name}: there is no such pass.{hint}")
+            raise UserInput(f"--no-pass {name:.100}: there is no such pass.{which_pass(name, names, '--no-pass')}")
     return tuple(bound for bound in passes if bound.name not in skipped)
 
 
@@ -45,8 +44,8 @@ def rewrite(model: ir.Model, passes: Sequence[Pass]) -> list[Rewritten]:
             raise
         except Exception as error:  # whatever a library under it raises on a graph that nobody vouches for
             raise ToolFailure(
-                f"The pass {bound.name} broke on this graph ({_first_line(error)}); --no-pass {bound.name} goes "
-                "without it."
+                f"The pass {bound.name} broke on this graph ({_first_line(error)}); compile, engine and export go "
+                f"without it by --no-pass {bound.name}."
             ) from error
         model = done[-1].model
     return done

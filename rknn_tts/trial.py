@@ -15,7 +15,7 @@ from pathlib import Path
 import onnx
 import onnx_ir as ir
 
-from contracts.errors import UserInput
+from contracts.errors import ToolFailure, UserInput
 from contracts.verdicts import Verdict, failed
 from converters.onnx_file import external_files
 from engine.environment import converter_python
@@ -181,9 +181,12 @@ def _costs(
 
 
 def _ready(model: ir.Model) -> bytes | GraphCost:
-    """`model` as the toolkit is given it; a cost without an engine where a pass that it is owed refuses it."""
+    """`model` as the toolkit is given it; a cost without an engine where an owed pass refuses it, or breaks."""
     passes = owed()
-    rewritten = rewrite(model, passes)
+    try:
+        rewritten = rewrite(model, passes)
+    except ToolFailure as error:
+        return GraphCost(fault=str(error))
     if refused := refusals(passes, rewritten):
         return GraphCost(fault="; ".join(verdict.detail for verdict in refused))
     return without_carried(serialised(rewritten[-1].model))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -60,6 +61,12 @@ def test_make_targets_and_variables_exist_when_a_page_names_them(page: Path) -> 
         if variables or target in targets:
             assert target in targets
             assert {word.split("=")[0] for word in variables.split()} <= known
+
+
+def test_make_help_names_every_variable() -> None:
+    told = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    named = set(re.findall("[A-Z_]+", told.partition("Options:")[2]))
+    assert {option.variable for option in options()} - named == set()
 
 
 def test_environment_variables_are_documented_when_the_code_reads_them() -> None:

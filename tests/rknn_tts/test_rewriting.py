@@ -60,7 +60,9 @@ def test_rewrite_raises_when_the_order_breaks_a_constraint() -> None:
 def test_rewrite_names_the_pass_and_the_way_round_it_when_it_breaks(error: Exception, says: str) -> None:
     with pytest.raises(ToolFailure) as caught:
         rewrite(model(), [raising(error)])
-    assert str(caught.value) == f"The pass fold_x broke on this graph ({says}); --no-pass fold_x goes without it."
+    assert str(caught.value) == (
+        f"The pass fold_x broke on this graph ({says}); compile, engine and export go without it by --no-pass fold_x."
+    )
 
 
 def test_rewrite_lets_a_sentence_for_the_user_through() -> None:
@@ -99,6 +101,10 @@ def test_without_skipped_leaves_out_what_is_named() -> None:
     ("name", "says"),
     [
         ("normalize_header", "--no-pass normalize_header: there is no such pass. Did you mean normalise_header?"),
+        (
+            "fold_scales,fold_shifts",
+            "--no-pass fold_scales,fold_shifts: there is no such pass. Each is a --no-pass of its own.",
+        ),
         ("zzz", "--no-pass zzz: there is no such pass. `rknn-tts passes` lists them."),
     ],
 )

@@ -239,3 +239,13 @@ def test_a_size_that_the_carried_inputs_do_not_have_is_refused_as_theirs(tmp_pat
     path = exported(tmp_path / "net.onnx", [{"x": np.full((1, 4), 3, np.float32)}])
     with pytest.raises(UserInput, match=r"--shape x:1,5: the real input that the file carries has the shape \[1, 4\]"):
         turn(path, "rewrite_safe_softmax", shape=["x:1,5"])
+
+
+def test_a_graph_that_an_owed_pass_breaks_on_is_a_finding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(given: Any) -> Rewritten:
+        raise KeyError("no such value")
+
+    monkeypatch.setattr(module, "owed", lambda: (Pass(Declaration("rewrite_x", "", Exact("")), broken),))
+    done = turn(written(tmp_path, scale_proto(2.0)), "rewrite_safe_softmax", cost="rk3588")
+    assert done.fault is not None
+    assert done.fault.startswith("The last graph does not build: The pass rewrite_x broke on this graph (KeyError")
