@@ -1,4 +1,4 @@
-"""What a turn of the researcher's loop costs over a bare conversion script of the same graph, and what Piper's cuts save.
+"""What a turn of the researcher's loop costs over a bare conversion script of the same graph; what Piper's cuts save.
 
 `make bench` runs it. It reports ratios of one run, and fails only where a command fails.
 """
