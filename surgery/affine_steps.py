@@ -15,6 +15,7 @@ from surgery.inferred import static_shape
 from surgery.linear_layers import LARGEST_HALF, Array
 from surgery.matching import Matched, is_one_of
 from surgery.scopes import drop_unused_weights
+from surgery.spelled_activations import SPELLED
 from surgery.value_ranges import LEAKY_RELU, is_absolute
 from surgery.weights import tensor_of
 
@@ -33,7 +34,9 @@ _TAKEN = "whatever it multiplies, its weights take a scale in"
 _GEMM = Matched("Gemm", irrelevant=dict.fromkeys(("alpha", "beta", "transA", "transB"), _TAKEN))
 LAYERS = (*CONVOLUTIONS, _GEMM, Matched("MatMul"))
 
-MATCHES = (*(matched for matched in ELEMENTWISE if matched.op != LEAKY_RELU.op), LEAKY_RELU, *LAYERS)
+_PLAIN = tuple(matched for matched in ELEMENTWISE if matched.op != LEAKY_RELU.op)
+_NAMED = frozenset(matched.op for matched in _PLAIN)
+MATCHES = (*_PLAIN, *(matched for matched in SPELLED if matched.op not in _NAMED), LEAKY_RELU, *LAYERS)
 """What is looked at; affine steps are elementwise operators too."""
 
 CONVOLVED_RANKS = (3, 4)

@@ -11,8 +11,9 @@ backwards, an Add or Sub, whose two sides (or whose constant) it scales both.
 
 Backwards, nothing else reads what is on the way. Forwards, every reader of the scaled value is such a layer, or passes
 s on to some; what was scaled may have other readers. Whatever else (Tanh, Softmax, a residual sum behind it, an output
-of the graph) keeps the multiplication, and so does one that would take weights out of fp16's range, or so far below
-its smallest normal number that a channel's weights lose precision (`surgery.linear_layers`).
+of the graph) keeps the multiplication, and so does one that would take weights out of fp16's range, or so far below its
+smallest normal number that a channel's weights lose precision (`surgery.linear_layers`), and the factor of a Gelu or
+HardSwish that is spelled out, without which the compiler does not know the rest (`surgery.spelled_activations`).
 
 The compiler folds a product beside one Conv or MatMul itself. It does not through an activation or a sum, before a
 ConvTranspose or several layers, nor behind a ConvTranspose: a pass over the tensor each (measured, 2.3.2: in the Piper
@@ -36,6 +37,7 @@ from surgery.graph import input_of
 from surgery.linear_layers import FARTHEST, LAYERS, Array, Layer, keeps_half, layer_of, replace_weight
 from surgery.matching import Matched, is_one_of
 from surgery.node_rewrites import let_stand, rewrite_in_turn
+from surgery.spelled_activations import SPELLED, is_spelled
 from surgery.weights import weight_of
 
 MUL, DIV = Matched("Mul"), Matched("Div")
@@ -70,7 +72,7 @@ DECLARATION = Declaration(
             "normalise_float32",
         }
     ),
-    matches=(*LAYERS, *SCALES, *HOMOGENEOUS, *LAYOUTS, *SUMS),
+    matches=(*LAYERS, *HOMOGENEOUS, *LAYOUTS, *SUMS[1:], *SPELLED),
     pays_on=EVERY_TARGET,
 )
 
@@ -107,7 +109,7 @@ def _rewrite(model: ir.Model) -> Rewritten:
 
 
 def _plan(node: ir.Node) -> _Plan | None:
-    operand = operand_of(node, SCALES)
+    operand = None if is_spelled(node) else operand_of(node, SCALES)
     if operand is None or (node.op_type == "Div" and operand.place == 1) or not np.all(operand.values):
         return None
     values = operand.values.astype(np.float64)

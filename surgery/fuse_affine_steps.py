@@ -14,8 +14,9 @@ than what the rounding of x itself does there.
 Left alone: what the compiler merges as it stands, rows of one kind among it, or takes into the weights of a layer
 before or a convolution behind; what comes from no convolution through elementwise operators (between MatMuls the
 compiler turns the tensor before a BatchNormalization, and back); constants that vary along another axis than the
-channels; values between that others read; a scale that fp16 does not hold in full precision, or a shift beyond its
-range; ranks other than 3 and 4; and what the toolkit would take for zero then (`surgery.affine_steps.would_be_zeroed`).
+channels; the steps of a Gelu or HardSwish that is spelled out (`surgery.spelled_activations`); values between that
+others read; a scale that fp16 does not hold in full precision, or a shift beyond its range; ranks other than 3 and 4;
+and what the toolkit would take for zero then (`surgery.affine_steps.would_be_zeroed`).
 
 Exact: (x + b) a = a x + a b.
 """
@@ -44,6 +45,7 @@ from surgery.graph_builder import Builder, sizes_of
 from surgery.linear_layers import Array
 from surgery.matching import Matched, is_one_of
 from surgery.node_rewrites import rewrite_nodes
+from surgery.spelled_activations import is_spelled
 
 RELU = Matched("Relu")
 
@@ -82,6 +84,8 @@ def fuse_affine_steps() -> Pass:
 def _plan(node: ir.Node) -> Affine | None:
     affine = affine_ending_at(node)
     if affine is None or not affine.fits_half or not lies_in_channels(affine.value) or would_be_zeroed(affine):
+        return None
+    if any(map(is_spelled, affine.nodes)):
         return None
     if _is_one_pass(affine) and not _is_turned_for_relu(affine):
         return None

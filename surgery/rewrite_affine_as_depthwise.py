@@ -47,6 +47,7 @@ from surgery.graph import graph_of, input_at, only_reader
 from surgery.graph_builder import Builder
 from surgery.matching import Matched, is_one_of
 from surgery.node_rewrites import rewrite_nodes
+from surgery.spelled_activations import is_spelled
 from surgery.value_ranges import LEAKY_RELU
 from surgery.weights import tensor_of
 
@@ -105,6 +106,8 @@ def rewrite_affine_as_depthwise() -> Pass:
 def _plan(node: ir.Node) -> Affine | None:
     affine = affine_ending_at(node)
     if affine is None or not affine.fits_half or len(affine.scale) > MOST_CHANNELS:
+        return None
+    if any(map(is_spelled, affine.nodes)):
         return None
     if np.all(affine.scale == 1.0) and np.all(affine.shift == 0.0):
         return None
