@@ -11,9 +11,9 @@ modelled ms without and with the pass: rk3588 1.76, 1.49; rk3576 2.35, 1.90; rk3
 the transposition falls to the CPU, and it does not pay (measured, 2.3.2).
 
 Left alone: a result that is not, through layouts alone, an output of the graph (not measured), or one of other than
-four axes, whose last Reshape would fall to the CPU; steps that are no
-multiple of four; strides, dilations, groups, kernels of two taps or fewer, or so many that a kernel's field would not
-hold them; weights or biases that are computed.
+four axes, whose last Reshape would fall to the CPU; steps that are no multiple of eight (four at once, an odd number of
+times: the transposition falls to rk3588's CPU); strides, dilations, groups, kernels of two taps or fewer, or so many
+that a kernel's field would not hold them; weights or biases that are computed.
 
 Exact: the same products in the same sum, besides products with zero.
 """
@@ -76,6 +76,10 @@ others. With two the transposition falls to rk3588's CPU."""
 LONGEST_AXIS = 8192
 """Most steps that the NPU transposes: 8192 stay there, 8200 fall to the CPU (measured, rk3588, 2.3.2)."""
 
+WHOLE_STEPS = 2
+"""What they are a multiple of: of 110, 112, 114 and 116 steps the transposition stays there, of 109 it does not (the
+same; rk3562 and rk3576 have it on the NPU)."""
+
 SHORTEST_KERNEL = 3
 """(k + 3) / 4 k is 1 at k = 1; of two taps nothing was measured."""
 
@@ -131,7 +135,9 @@ def _plan(node: ir.Node) -> _Plan | None:
 def _holds(axis: Axis, at_once: int) -> bool:
     """Whether so many steps at once divide those that are made, and leave a kernel and an axis that the NPU has."""
     steps, rest = divmod(axis.steps, at_once)
-    return rest == 0 and 0 < steps <= LONGEST_AXIS and axis.kernel + at_once - 1 <= LONGEST_KERNEL
+    return (
+        rest == steps % WHOLE_STEPS == 0 and 0 < steps <= LONGEST_AXIS and axis.kernel + at_once - 1 <= LONGEST_KERNEL
+    )
 
 
 def _activations_behind(node: ir.Node) -> tuple[ir.Node, ...]:
