@@ -142,7 +142,7 @@ def _rich(block: Block, console: Console) -> RenderableType:
     if isinstance(block, Notice):
         grid = Grid.grid(padding=(0, 1))
         grid.add_column(no_wrap=True)
-        grid.add_column()
+        grid.add_column(overflow="fold")
         grid.add_row(Text(f"{block.label}:", _STYLES[block.tone] or "bold"), Text(shown(block.text)))
         return grid
     if isinstance(block, Facts):

@@ -25,7 +25,7 @@ def trial_blocks(trial: Trial) -> list[Block]:
     faults = dict.fromkeys(one.cost.fault for one in trial.tried if one.cost is not None and one.cost.fault)
     for fault in faults:  # a pass that changes nothing has the engine, and the fault, of the one before it
         names = [one.name for one in trial.tried if one.cost is not None and one.cost.fault == fault]
-        blocks.append(Notice(", ".join(names), f"{'does' if len(names) == 1 else 'do'} not build: {fault}", "warn"))
+        blocks.append(Notice("does not build", f"{', '.join(names)}: {fault}", "warn"))
     return blocks + [Notice("note", note) for note in trial.notes]
 
 

@@ -17,4 +17,4 @@ def trial(*rows: Tried) -> Trial:
 def test_what_does_not_build_is_told_once_for_all_that_have_the_same_fault() -> None:
     rows = [tried(BEFORE, "No kernel."), tried("fold_scales", "No kernel."), tried("fold_shifts", "No memory.")]
     lines = plain_text(trial_blocks(trial(*rows))).splitlines()
-    assert lines[-2:] == ["before, fold_scales: do not build: No kernel.", "fold_shifts: does not build: No memory."]
+    assert lines[-2:] == ["does not build: before, fold_scales: No kernel.", "does not build: fold_shifts: No memory."]
