@@ -30,6 +30,9 @@ ABS = Matched("Abs")
 _EPSILON = 1e-5
 """Of a BatchNormalization that states none (the same)."""
 
+_PART = 2**20
+"""Most weights that are looked at at once: as doubles, which they are turned to, they fit the caches then."""
+
 _LARGEST_LAID = 2**20
 """Largest tensor of bounds that is laid out anew by a Reshape; of a larger one, all bounds become one."""
 
@@ -121,7 +124,10 @@ _ZERO = Range(np.array(0.0), np.array(0.0))
 
 
 class Ranges:
-    """The ranges of the values of a graph of known types and shapes, each looked for once; the graph stays as it is."""
+    """The ranges of the values of a graph of known types and shapes, each looked for once; the graph stays as it is.
+
+    Only what is asked for is looked at, and of that only what can bound it: weights are many.
+    """
 
     def __init__(self) -> None:
         self._known: dict[ir.Value, Range] = {}
@@ -131,13 +137,23 @@ class Ranges:
         waiting = [value]
         while waiting:
             at = waiting[-1]
-            unknown = [read for read in _looked_at(at) if read not in self._known]
-            if at in self._known or not unknown:
-                waiting.pop()
-                self._known.setdefault(at, self._range(at))
-            else:
-                waiting.extend(unknown)
+            wanted = None if at in self._known else self._wanted_for(at)
+            if wanted is not None:
+                waiting.append(wanted)
+                continue
+            waiting.pop()
+            if at not in self._known:
+                self._known[at] = self._range(at)
         return self._known[value]
+
+    def _wanted_for(self, value: ir.Value) -> ir.Value | None:
+        """What has to be known next for the range of `value`; None where that can be said."""
+        for read in _looked_at(value):
+            if read not in self._known:
+                return read
+            if self._known[read].is_open and _is_sum(value):
+                return None
+        return None
 
     def _range(self, value: ir.Value) -> Range:
         values = weight_of(value) if _is_float(value) else None
@@ -149,7 +165,9 @@ class Ranges:
             return OPEN
         given = [OPEN if read is None else self._known.get(read, OPEN) for read in node.inputs]
         found = _RULES[node.op_type](node, given)
-        broken = bool(np.any(np.isnan(found.low)) or np.any(np.isnan(found.high)))
+        broken = np.any(np.isnan(found.low) | np.isposinf(found.low)) or np.any(
+            np.isnan(found.high) | np.isneginf(found.high)
+        )
         return OPEN if broken or not found.low.size or not found.high.size else found
 
 
@@ -167,13 +185,26 @@ def is_absolute(node: ir.Node) -> bool:
 
 
 def _looked_at(value: ir.Value) -> list[ir.Value]:
-    """What the range of `value` needs: not the weights of its layer, which are large, and read as they are."""
+    """What the range of `value` needs, constants last.
+
+    Not the weights of its layer, which are large, and read as they are; nor what is multiplied or divided by what is
+    computed, of which nothing is said.
+    """
     node = value.producer()
     if node is None or not _is_bounded(value) or tensor_of(value) is not None:
         return []
-    matrices = node.inputs[:2] if node.op_type in ("Conv", "Gemm", "MatMul") else ()
-    weights = {read for read in matrices if tensor_of(read) is not None}
-    return [read for read in node.inputs if read is not None and read not in weights]
+    constant = {read for read in node.inputs if tensor_of(read) is not None}
+    if (node.op_type == "Mul" and not constant) or (node.op_type == "Div" and input_at(node, 1) not in constant):
+        return []
+    weights = constant.intersection(node.inputs[:2]) if node.op_type in ("Conv", "Gemm", "MatMul") else ()
+    needed = [read for read in node.inputs if read is not None and read not in weights]
+    return sorted(needed, key=lambda read: read in constant)
+
+
+def _is_sum(value: ir.Value) -> bool:
+    """Whether nothing is known of `value` where nothing is known of one that its node reads."""
+    node = value.producer()
+    return node is not None and node.op_type in ("Add", "Sub")
 
 
 def _is_bounded(value: ir.Value) -> bool:
@@ -304,14 +335,52 @@ def _conv(node: ir.Node, given: Sequence[Range]) -> Range:
 
 
 def _weighted(weights: Array, data: Range) -> Range:
-    """Of sums over the last two axes of `weights`; `data` has a bound for each place of the first of the two."""
+    """Of sums over the last two axes of `weights` [group, made, taken, ...]; `data` [group, 1, taken] or [1]."""
+    group, made, taken, _ = weights.shape
     if data.is_open:
-        reached = np.where(np.any(weights != 0, axis=(-2, -1)), np.inf, 0.0).reshape(-1)
+        reached = np.where(_any_nonzero(weights.reshape(group * made, -1)), np.inf, 0.0)
         return Range(-reached, reached)
-    below, above = (weights.clip(*ends).sum(axis=-1, dtype=np.float64) for ends in ((None, 0), (0, None)))
-    low = _product(data.low, above) + _product(data.high, below)
-    high = _product(data.high, above) + _product(data.low, below)
-    return Range(low.sum(axis=-1).reshape(-1), high.sum(axis=-1).reshape(-1))
+    low, high = (np.broadcast_to(end, (group, 1, taken)) for end in (data.low, data.high))
+    many = max(1, _PART // max(1, weights[:, :1].size))
+    parts = [_ends(weights[:, first : first + many], Range(low, high)) for first in range(0, made, many)]
+    return Range(*(np.concatenate(ends, axis=1).reshape(-1) for ends in zip(*parts, strict=True)))
+
+
+def _any_nonzero(rows: Array) -> Array:
+    """Of each of `rows`; most show it in their first place."""
+    found: Array = np.any(rows[:, :1] != 0, axis=1)
+    found[~found] = np.any(rows[~found] != 0, axis=1)
+    return found
+
+
+def _ends(weights: Array, data: Range) -> tuple[Array, Array]:
+    """The bounds [group, made] of sums as in `_weighted`."""
+    exact = weights.astype(np.float64)
+    below, above = (exact.clip(*ends) for ends in ((None, 0), (0, None)))
+    if exact.shape[-1] > 1:
+        below, above = (factors.sum(axis=-1, keepdims=True) for factors in (below, above))
+    low = _sums(above, data.low) + _sums(below, data.high)
+    return low, _sums(above, data.high) + _sums(below, data.low)
+
+
+def _sums(factors: Array, bounds: Array) -> Array:
+    """The sums [group, made] of `factors` [group, made, taken, 1], of one sign, by `bounds` [group, 1, taken].
+
+    Where a factor is 0, so is its product, however far the bound is; bounds that are infinite are so on one side.
+    """
+    infinite = np.isinf(bounds)
+    made = _dot(factors, np.where(infinite, 0.0, bounds))
+    if not np.any(infinite):
+        return made
+    far = _dot(factors, np.where(infinite, np.sign(bounds), 0.0))
+    return np.where(far == 0, made, np.copysign(np.inf, far))
+
+
+def _dot(factors: Array, numbers: Array) -> Array:
+    """By einsum, which is as quick here whatever the strides are: of a MatMul, the rows are columns of the file's."""
+    with np.errstate(invalid="ignore", over="ignore"):  # such bounds are taken for none
+        made: Array = np.einsum("gmk,gk->gm", factors[..., 0], numbers[:, 0])
+    return made
 
 
 def _matmul(node: ir.Node, given: Sequence[Range]) -> Range:
@@ -328,7 +397,7 @@ def _matmul(node: ir.Node, given: Sequence[Range]) -> Range:
 
 def _rows(given: Range, rank: int, axis: int, rows: Array) -> Range:
     """Of products with `rows` [made, taken]."""
-    return _weighted(rows[..., np.newaxis], given.along(axis, rank))
+    return _weighted(rows[np.newaxis, ..., np.newaxis], given.along(axis, rank))
 
 
 def _gemm(node: ir.Node, given: Sequence[Range]) -> Range:

@@ -15,7 +15,7 @@ from tests.onnx_runs import run
 from tests.surgery.one_operator import equal_after, feed_of, left_alone, operators, weight
 
 PASS = rewrite_zeroed_absolutes()
-C, STEPS = 4, 6
+C, STEPS, LARGE = 4, 6, 64
 CONSTANTS: dict[str, Any] = {
     "w": np.array([-1.0, 0.5, 0.0, -2.0])[:, None, None], "b": np.array([-1.0, -1.0, -0.5, 0.5]),
     "zero": np.zeros((C, 1, 1)), "wm": np.array([-1.0, 0.5, 0.0, -2.0])[:, None],
@@ -29,11 +29,11 @@ def node(op: str, inputs: str, output: str, **attributes: Any) -> NodeProto:
     return helper.make_node(op, inputs.split(), [output], f"to_{output}", **attributes)
 
 
-def graph(*nodes: NodeProto, **options: int) -> ir.Model:
+def graph(*nodes: NodeProto, steps: int = STEPS, **options: int) -> ir.Model:
     read = {name for made in nodes for name in made.input}
     weights = [constant(name, values) for name, values in CONSTANTS.items() if name in read]
     outputs = [tensor("y", ["n", "c", "t"])]
-    return model(list(nodes), [tensor("x", [1, C, STEPS])], outputs, weights, **options)
+    return model(list(nodes), [tensor("x", [1, C, steps])], outputs, weights, **options)
 
 
 RELU = node("Relu", "x", "r")
@@ -116,3 +116,37 @@ def test_channel_that_is_positive_by_a_rounding_is_negated() -> None:
 )
 def test_graph_is_left_alone_when_no_channel_is_negative_for_every_feed(original: ir.Model) -> None:
     left_alone(PASS, original)
+
+
+UNREAD = [
+    [node("MatMul", "r m", "v"), node("Relu", "v", "y")],
+    [node("MatMul", "r m", "v"), node("LeakyRelu", "v", "y", alpha=0.5)],
+    [node("Abs", "r", "v"), node("MatMul", "v m", "y")],
+    [node("MatMul", "r m", "v"), node("Tanh", "v", "t"), node("Abs", "t", "y")],
+    [node("MatMul", "r m", "v"), node("Mul", "v r", "t"), node("Abs", "t", "y")],
+    [node("MatMul", "r m", "v"), node("Add", "x v", "t"), node("Abs", "t", "y")],
+]
+
+
+@pytest.mark.parametrize("nodes", UNREAD, ids=lambda nodes: " ".join(made.op_type for made in nodes))
+def test_weights_are_not_read_where_no_absolute_value_depends_on_them(nodes: list[NodeProto]) -> None:
+    assert hits_and_reads(*nodes) == (0, 0)
+
+
+def test_weights_are_read_once_where_an_absolute_value_depends_on_them() -> None:
+    assert hits_and_reads(node("MatMul", "r m", "v"), ABS) == (0, 1)
+
+
+def hits_and_reads(*nodes: NodeProto) -> tuple[int, int]:
+    """How many hits there are behind a Relu, and how often the weight `m`, too large for inference, is read."""
+    original = graph(RELU, *nodes, steps=LARGE)
+    reads: list[str] = []
+
+    def made() -> ir.TensorProtocol:
+        reads.append("m")
+        return ir.tensor(np.ones((LARGE, LARGE), np.float32))
+
+    weight = original.graph.initializers["m"]
+    weight.const_value = ir.LazyTensor(made, ir.DataType.FLOAT, ir.Shape([LARGE, LARGE]), name="m")
+    weight.shape = weight.const_value.shape
+    return PASS.rewrite(original).hits, len(reads)

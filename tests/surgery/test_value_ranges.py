@@ -11,6 +11,7 @@ import onnx_ir as ir
 import pytest
 from onnx import NodeProto, TensorProto, helper
 
+from surgery import value_ranges
 from surgery.inferred import infer_types
 from surgery.value_ranges import Ranges, is_absolute, slope_of
 from tests.gates.small_graphs import constant, proto, tensor
@@ -24,6 +25,7 @@ WEIGHTS: dict[str, Any] = {
     "each": RNG.standard_normal((1, 4, 1)), "all": RNG.standard_normal((1, 4, 6)), "two": 2.0, "minus": -1.5,
     "lo": -1.0, "hi": 0.75, "scale": RNG.standard_normal(4), "var": RNG.uniform(0.5, 2, 4),
     "m": RNG.standard_normal((6, 5)), "left": RNG.standard_normal((3, 4)), "row": RNG.standard_normal(5),
+    "signs": np.array([[-1.0, -2, 0, -1], [0, 1, 2, 3], [0, 0, 0, 0], [0, 0, 1, -1]])[..., None],
     "mt": RNG.standard_normal((5, 6)), "far": np.inf,
 }  # fmt: skip
 WHOLE: dict[str, list[int]] = {
@@ -121,6 +123,32 @@ def test_values_stay_in_the_range_that_is_said(name: str) -> None:
         made = run(ir.from_proto(original), feed)["y"]
         assert np.all(made >= low - 1e-4)
         assert np.all(made <= high + 1e-4)
+
+
+@pytest.mark.parametrize("name", BOUNDED)
+def test_range_is_the_same_when_weights_are_looked_at_in_parts(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = bounds(graph(*BOUNDED[name]))
+    monkeypatch.setattr(value_ranges, "_PART", 3)
+    np.testing.assert_array_equal(bounds(graph(*BOUNDED[name])), whole)
+
+
+def test_bound_is_infinite_only_where_a_weight_meets_one() -> None:
+    """A Relu has no upper end: rows of negative weights are at most 0, of positive ones at least 0, of zeros both."""
+    low, high = bounds(graph(R, node("Conv", "r signs")))
+    np.testing.assert_array_equal(low.ravel(), [-np.inf, 0.0, 0.0, -np.inf])
+    np.testing.assert_array_equal(high.ravel(), [0.0, np.inf, 0.0, np.inf])
+
+
+@pytest.mark.parametrize("odd", [np.nan, np.inf, -np.inf])
+def test_nothing_is_said_of_weights_that_are_no_numbers(odd: float) -> None:
+    original = graph(R, node("Conv", "r w"))
+    weight = np.array(WEIGHTS["w"], np.float32)
+    weight[1, 2, 0] = odd
+    (stated,) = original.graph.initializer
+    stated.CopyFrom(constant("w", weight))
+    low, high = bounds(original)
+    assert np.all(np.isneginf(low))
+    assert np.all(np.isposinf(high))
 
 
 @pytest.mark.parametrize("name", OPEN)
