@@ -54,7 +54,7 @@ import numpy as np
 import onnx_ir as ir
 from numpy.typing import NDArray
 
-from contracts.targets import EVERY_TARGET
+from contracts.targets import EVERY_TARGET, check_target
 from surgery.declaration import Bounded, Declaration, Pass
 from surgery.graph import input_at, input_of
 from surgery.matching import Matched, is_one_of
@@ -128,7 +128,12 @@ class _Plan:
 
 
 def fuse_instance_norm(target: str | None = None) -> Pass:
-    """The pass; its hits are the normalisations. Without a `target` the longest alone are written by pools."""
+    """The pass; its hits are the normalisations. Without a `target` the longest alone are written by pools.
+
+    Raises:
+        ValueError: nothing is known of the target.
+    """
+    check_target(target)
     return Pass(DECLARATION, lambda model: rewrite_nodes(model, _may_be, lambda node: _plan(node, target), _write))
 
 

@@ -33,7 +33,7 @@ from typing import TypeAlias
 import numpy as np
 import onnx_ir as ir
 
-from contracts.targets import EVERY_TARGET
+from contracts.targets import EVERY_TARGET, check_target
 from surgery.constant_operands import operand_of
 from surgery.declaration import Bounded, Declaration, Pass, Rewritten
 from surgery.graph import graph_of, input_at, input_of, only_reader
@@ -137,8 +137,9 @@ def rewrite_sines(
         target: the chip, which decides how the steps are written; None: as suits every chip.
 
     Raises:
-        ValueError: an unknown form or degree, or a reach that is no finite number above 0.
+        ValueError: an unknown form, degree or target, or a reach that is no finite number above 0.
     """
+    check_target(target)
     if degree not in DEGREES:
         raise ValueError(f"the degree {degree} is none of {', '.join(map(str, DEGREES))}")
     stated = list(reach_pi.values()) if isinstance(reach_pi, Mapping) else [reach_pi]

@@ -30,7 +30,7 @@ import numpy as np
 import onnx_ir as ir
 from numpy.typing import NDArray
 
-from contracts.targets import EVERY_TARGET, TARGETS
+from contracts.targets import EVERY_TARGET, TARGETS, check_target
 from surgery.conv_axes import axes_of, numbers
 from surgery.declaration import Declaration, Exact, Pass, Refused
 from surgery.graph import graph_of, input_at, input_of
@@ -92,8 +92,9 @@ def rewrite_transposed_conv(target: str | None, by: By = "time") -> Pass:
     Raises:
         ValueError: nothing is known of the target, or what to go by.
     """
-    if target not in (None, *TARGETS) or by not in get_args(By):
-        raise ValueError(f"by time or cycles, on one of {', '.join(TARGETS)}: got {by}, {target}")
+    check_target(target)
+    if by not in get_args(By):
+        raise ValueError(f"a transposed convolution is judged by {' or '.join(get_args(By))}, not by {by!r}")
     targets = TARGETS if target is None else (target,)
 
     def plan(node: ir.Node) -> _Plan | None:

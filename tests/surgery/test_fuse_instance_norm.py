@@ -218,3 +218,8 @@ def test_layer_norms_are_left_to_the_other_pass() -> None:
     original = chain((9,))
     left_alone(PASS, original)
     assert operators(equal_after(fuse_layer_norm(), original)) == ["LayerNormalization"]
+
+
+def test_factory_raises_when_nothing_is_known_of_the_target() -> None:
+    with pytest.raises(ValueError, match="nothing is known of the target rv1106"):
+        fuse_instance_norm("rv1106")

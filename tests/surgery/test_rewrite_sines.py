@@ -321,6 +321,11 @@ def test_factory_raises_when_a_reach_is_no_number_above_zero(reach: Any) -> None
         rewrite_sines("triangle", reach)
 
 
+def test_factory_raises_when_nothing_is_known_of_the_target() -> None:
+    with pytest.raises(ValueError, match="nothing is known of the target rk1"):
+        rewrite_sines("triangle", target="rk1")
+
+
 @pytest.mark.parametrize("arguments", [("square",), ("triangle", 8.0, 4)])
 def test_factory_raises_when_the_form_or_degree_is_unknown(arguments: tuple[Any, ...]) -> None:
     form, *more = arguments
