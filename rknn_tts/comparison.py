@@ -14,7 +14,7 @@ from cost.comparison import OperatorChange, compare_operators, only_in_first, ra
 from cost.table import LayerCost
 from gates.simulator import GATE as SIMULATOR
 from rknn_tts.inspection import Inspection, inspect_file
-from rknn_tts.numbers import BYTES_PER_MB, KB_PER_MB
+from rknn_tts.numbers import BYTES_PER_MB, CYCLES_PER_MEGACYCLE, KB_PER_MB
 from rknn_tts.present import source_text, window_text
 
 COMPARED = ("engine", "manifest", "layers")
@@ -23,7 +23,6 @@ COMPARED = ("engine", "manifest", "layers")
 FRAME, RUN = "emitted frame", "run"
 """Units of work."""
 
-_CYCLES_PER_MEGACYCLE = 1e6
 _DIGEST_DIGITS = 16
 """Hex digits of a source's digest that an engine carries inside (`contracts.contract.short_contract`)."""
 
@@ -244,7 +243,7 @@ def _cpu_count(found: Inspection) -> int | None:
 
 
 def _megacycles(found: Inspection, units: float) -> float | None:
-    return found.layers.cycles / _CYCLES_PER_MEGACYCLE / units if found.layers else None
+    return found.layers.cycles / CYCLES_PER_MEGACYCLE / units if found.layers else None
 
 
 def _traffic_mb(found: Inspection, units: float) -> float | None:

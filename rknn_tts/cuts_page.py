@@ -25,6 +25,7 @@ from environments.locks import DEFAULT_TOOLKIT
 from rknn_tts.background import each_beside_the_others
 from rknn_tts.finished_graph import serialised
 from rknn_tts.graph_cost import CostBuilds
+from rknn_tts.numbers import CYCLES_PER_MEGACYCLE
 from rknn_tts.request import Request
 from rknn_tts.rewriting import rewrite
 from rknn_tts.specimens import SPECIMENS, specimen_model
@@ -77,7 +78,7 @@ def _figures(layers: Layers) -> list[str]:
     return [
         f"{layers.count}",
         f"{len(layers.cpu)}",
-        f"{layers.cycles / 1e6:.3f}",
+        f"{layers.cycles / CYCLES_PER_MEGACYCLE:.3f}",
         f"{layers.rw_kb:.0f}",
         f"{layers.modelled_ms:.3f}",
     ]

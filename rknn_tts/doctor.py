@@ -23,6 +23,7 @@ from environments.pythons import explain, survey
 from environments.stamp import judge
 from environments.trouble import Trouble
 from rknn_tts.installed import breakages, differences, installed_versions, pinned_versions
+from rknn_tts.numbers import BYTES_PER_MB
 
 Status = Literal["ok", "warning", "problem"]
 
@@ -186,7 +187,7 @@ def examine_shadows(workdir: Path) -> Iterator[Finding]:
 
 def examine_disk(folder: Path) -> Finding:
     """Room for environments, engines and logs."""
-    free = shutil.disk_usage(folder).free // 10**6
+    free = shutil.disk_usage(folder).free // BYTES_PER_MB
     return _room("disk", f"{free} MB free at {folder}", free, _DISK_LEAST_MB, _DISK_ENOUGH_MB, "make room on the disk")
 
 
@@ -195,7 +196,7 @@ def examine_memory(meminfo: Path, limit_bytes: int) -> Finding:
     available = _available_mb(meminfo)
     if available is None:
         return Finding("memory", f"unknown: {meminfo} does not say", "warning", "a build needs about 1 GB")
-    free = min(available, limit_bytes // 10**6)
+    free = min(available, limit_bytes // BYTES_PER_MB)
     remedy = "close other programs, or raise the limit of the container"
     return _room("memory", f"{free} MB available", free, _MEMORY_LEAST_MB, _MEMORY_ENOUGH_MB, remedy)
 
@@ -214,4 +215,4 @@ def _available_mb(meminfo: Path) -> int | None:
     except OSError:
         return None
     amounts = [line.split()[1] for line in lines if line.startswith("MemAvailable:")]
-    return int(amounts[0]) * 1024 // 10**6 if amounts else None
+    return int(amounts[0]) * 1024 // BYTES_PER_MB if amounts else None

@@ -16,6 +16,8 @@ KB_PER_MB = BYTES_PER_KB = 1000.0
 
 BYTES_PER_MB = 10**6
 
+CYCLES_PER_MEGACYCLE = 1e6
+
 
 def number(value: float | str | None, digits: int = _DIGITS) -> str:
     """`value` in `digits` significant digits, whole numbers whole; a text as it is, None as ""."""

@@ -9,7 +9,7 @@ from contracts.contract import Source, Window
 from contracts.manifest import CpuLayer, Layers, LogSummary, Manifest, RegtaskCount
 from contracts.verdicts import Measurement, Status, Verdict
 from rknn_tts.blocks import Block, Facts, Notice, Row, Table, Tone
-from rknn_tts.numbers import figures, number, size
+from rknn_tts.numbers import CYCLES_PER_MEGACYCLE, figures, number, size
 from rknn_tts.report import Report
 
 MODELLED = "modelled, not measured on a board"
@@ -24,8 +24,6 @@ _FILE_LABELS = (
     (".json", "manifest"),
 )
 """What a file is, by how its name ends (design, Names); the first that fits."""
-
-_CYCLES_PER_MEGACYCLE = 1e6
 
 _NAMES_SHOWN = 4
 """CPU layers named in a line of the summary; all of them are in the manifest."""
@@ -166,7 +164,7 @@ def layers_pairs(layers: Layers, window: Window | None) -> list[tuple[str, str]]
     return [
         ("time", f"{_time(layers.modelled_ms, window)} ({MODELLED})"),
         ("layers", f"{layers.count}, {len(layers.cpu)} of them on the CPU"),
-        ("work", f"{number(layers.cycles / _CYCLES_PER_MEGACYCLE, 3)} megacycles, {size(layers.rw_kb)} of traffic"),
+        ("work", f"{number(layers.cycles / CYCLES_PER_MEGACYCLE, 3)} megacycles, {size(layers.rw_kb)} of traffic"),
     ]
 
 

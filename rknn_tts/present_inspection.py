@@ -11,7 +11,7 @@ from cost.table import CostRow, LayerCost
 from rknn_tts.blocks import Block, Facts, Notice, Row, Table
 from rknn_tts.engine_file import EngineHeader
 from rknn_tts.inspection import Inspection, OnnxFacts
-from rknn_tts.numbers import column, number, size
+from rknn_tts.numbers import CYCLES_PER_MEGACYCLE, column, number, size
 from rknn_tts.present import (
     layers_pairs,
     manifest_pairs,
@@ -157,7 +157,7 @@ def _cpu_table(layers: Sequence[LayerCost]) -> Table:
 
 
 def _megacycles(cycles: int) -> str:
-    return f"{cycles / 1e6:.2f}"
+    return f"{cycles / CYCLES_PER_MEGACYCLE:.2f}"
 
 
 def node_name(layer: LayerCost) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contracts.verdicts import Status
 from rknn_tts.blocks import Block, Facts, Notice, Row, Table, Tone
 from rknn_tts.graph_cost import GraphCost
-from rknn_tts.numbers import KB_PER_MB, number, size
+from rknn_tts.numbers import CYCLES_PER_MEGACYCLE, KB_PER_MB, number, size
 from rknn_tts.present import MODELLED, cpu_texts
 from rknn_tts.trial import Trial, Tried
 
@@ -62,7 +62,7 @@ def _cost_cells(cost: GraphCost | None) -> tuple[str, ...]:
     return (
         str(layers.count),
         str(len(layers.cpu)),
-        number(layers.cycles / 1e6),
+        number(layers.cycles / CYCLES_PER_MEGACYCLE),
         number(layers.rw_kb / KB_PER_MB),
         number(layers.modelled_ms),
         str(cost.regtask_lines),
