@@ -5,30 +5,22 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import onnx
-import pytest
 from numpy.typing import NDArray
 from rknn_tts_runtime import decode_windowed
 
 from contracts.contract import contract_from_metadata
-from contracts.errors import EXIT_FAILED, GateFailure, UserInput
 from contracts.files import sha256_of
 from contracts.manifest import read_manifest
-from converters.onnx_file import read_onnx
-from rknn_tts.carried import carried_contract, carried_feeds, carry
 from rknn_tts.outcome import Outcome
 from tests.converters.voices import whole_voice
 from tests.onnx_runs import open_session, run, snr_db
-from tests.rknn_tts.workshop import Heard, Workshop, new_workshop
+from tests.rknn_tts.workshop import ENGINE, LOG, Heard, Workshop
 from tests.vits_writer.recipe import Recipe
 from tests.vits_writer.voice import write_voice
 
-ENGINE = "engines/rk3588/mini/piper-decoder-w109"
-LOG = "build-logs/mini-piper-decoder-w109-rk3588"
 FILES = {
     f"{ENGINE}.rknn",
     f"{ENGINE}.json",
@@ -91,37 +83,8 @@ BUILD_GATES = {
 }
 
 
-@pytest.fixture(scope="module")
-def workshop(tmp_path_factory: pytest.TempPathFactory) -> Workshop:
-    made = new_workshop(tmp_path_factory)
-    write_voice(made.folder.parent / "mini.onnx")
-    return made
-
-
-@pytest.fixture(scope="module")
-def voice(workshop: Workshop) -> str:
-    return str(workshop.folder.parent / "mini.onnx")
-
-
-@pytest.fixture(scope="module")
-def built(workshop: Workshop, voice: str) -> Outcome:
-    return workshop.build(checkpoint=voice)
-
-
-@pytest.fixture(scope="module")
-def exported(workshop: Workshop, voice: str) -> Workshop:
-    """A folder that holds what `export` wrote, and nothing else."""
-    made = workshop.beside("exported")
-    made.run("export", family="piper", checkpoint=voice, target="rk3588")
-    return made
-
-
 def gates_of(outcome: Outcome) -> list[str]:
     return [verdict.gate for verdict in outcome.verdicts]
-
-
-def digest(workshop: Workshop, path: str) -> str:
-    return sha256_of(workshop.folder / path)
 
 
 def test_engine_writes_the_files_of_the_design_and_no_others(workshop: Workshop, built: Outcome) -> None:
@@ -134,7 +97,7 @@ def test_engine_states_the_digest_of_every_file(workshop: Workshop, built: Outco
     manifest = workshop.json(f"{ENGINE}.json")
     for key in ("engine", "onnx", "host"):
         entry = manifest[key]
-        assert entry["sha256"] == digest(workshop, f"engines/rk3588/mini/{entry['file']}"), key
+        assert entry["sha256"] == workshop.digest(f"engines/rk3588/mini/{entry['file']}"), key
     assert manifest["engine"]["bytes"] == (workshop.folder / f"{ENGINE}.rknn").stat().st_size
     assert manifest["source"] == {
         "name": "mini.onnx",
@@ -240,14 +203,14 @@ def test_engine_finds_everything_again_when_nothing_has_changed(workshop: Worksh
 
 
 def test_engine_writes_again_what_was_lost_or_spoilt(workshop: Workshop, voice: str, built: Outcome) -> None:
-    before = {name: digest(workshop, name) for name in FILES}
+    before = {name: workshop.digest(name) for name in FILES}
     (workshop.folder / f"{ENGINE}.rknn").write_bytes(b"spoilt")
     (workshop.folder / f"{ENGINE}.json").unlink()
     (workshop.folder / f"{LOG}.layers.json").unlink()
     (workshop.folder / f"{LOG}.log").unlink()
     workshop.build(checkpoint=voice)
     lost = {f"{LOG}.log"}  # the raw log is not kept with the build, its clean lines are
-    assert {name: digest(workshop, name) for name in FILES - lost} == {n: d for n, d in before.items() if n not in lost}
+    assert {name: workshop.digest(name) for name in FILES - lost} == {n: d for n, d in before.items() if n not in lost}
     assert (workshop.folder / f"{LOG}.log").is_file()
 
 
@@ -257,7 +220,7 @@ def test_engine_is_the_same_to_the_byte_when_it_is_built_again(workshop: Worksho
     other.build(said, checkpoint=voice, force=True)
     assert any(step.startswith("building") for step in said.steps)
     for name in (f"{ENGINE}.rknn", f"{ENGINE}.onnx", "engines/rk3588/mini/piper-host.onnx"):
-        assert digest(other, name) == digest(workshop, name), name
+        assert other.digest(name) == workshop.digest(name), name
 
 
 def test_export_writes_graph_and_host_half(exported: Workshop) -> None:
@@ -266,7 +229,7 @@ def test_export_writes_graph_and_host_half(exported: Workshop) -> None:
 
 
 def test_export_writes_the_twin_that_an_engine_has(workshop: Workshop, built: Outcome, exported: Workshop) -> None:
-    assert digest(exported, "engines/onnx/rk3588/mini/piper-decoder-w109.onnx") == digest(workshop, f"{ENGINE}.onnx")
+    assert exported.digest("engines/onnx/rk3588/mini/piper-decoder-w109.onnx") == workshop.digest(f"{ENGINE}.onnx")
 
 
 def test_compile_of_the_export_makes_the_same_engine_on_another_machine(
@@ -279,7 +242,7 @@ def test_compile_of_the_export_makes_the_same_engine_on_another_machine(
     assert done.files == built.files
     assert elsewhere.files() == FILES | {"piper-decoder-w109.onnx", "piper-host.onnx"}
     for name in (f"{ENGINE}.rknn", f"{ENGINE}.onnx", "engines/rk3588/mini/piper-host.onnx"):
-        assert digest(elsewhere, name) == digest(workshop, name), name
+        assert elsewhere.digest(name) == workshop.digest(name), name
     assert sorted(gates_of(done)) == sorted(gates_of(built))
     assert done.manifest is not None
     assert built.manifest is not None
@@ -309,69 +272,6 @@ def test_engine_with_decoder_mask_proves_short_utterances_too(workshop: Workshop
     assert [p.name for p in done.manifest.passes if p.hits == 17] == ["mask_decoder"]
 
 
-@pytest.mark.parametrize(("command", "output"), [("engine", "mini.rknn"), ("export", "mini.onnx")])
-def test_command_leaves_the_checkpoint_alone_when_output_names_it(
-    workshop: Workshop, command: str, output: str
-) -> None:
-    place = workshop.beside(f"output-on-input-{command}")
-    path = write_voice(place.folder / "mini.onnx")
-    before = {name: digest(place, name) for name in place.files()}
-    target: dict[str, Any] = {"target": "rk3588"} if command == "engine" else {}
-    with pytest.raises(UserInput, match=r"mini\.onnx: is an input of this command, and would be replaced"):
-        place.run(command, family="piper", checkpoint=path.name, output=output, **target)
-    assert {name: digest(place, name) for name in place.files()} == before
-
-
-@pytest.mark.parametrize("command", ["engine", "export"])
-def test_failing_gate_leaves_the_older_file_and_keeps_all_verdicts(
-    workshop: Workshop, voice: str, command: str
-) -> None:
-    place = workshop.beside(f"failing-{command}")
-    older = f"engines/rk3588/mini/piper-decoder-w9-c1.{'rknn' if command == 'engine' else 'onnx'}"
-    if command == "export":
-        older = older.replace("rk3588", "onnx")
-    (place.folder / older).parent.mkdir(parents=True)
-    (place.folder / older).write_bytes(b"an older one")
-    options: dict[str, Any] = {"family": "piper", "checkpoint": voice, "window": 9, "context": 1}
-    if command == "engine":
-        options["target"] = "rk3588"
-    with pytest.raises(GateFailure, match=r"fp32\.noise_300_frames\.worst_interior") as caught:
-        place.run(command, **options)
-    assert caught.value.exit_code == EXIT_FAILED
-    assert (place.folder / older).read_bytes() == b"an older one"
-    suffix = "-rk3588" if command == "engine" else ""
-    kept = place.json(f"build-logs/mini-piper-decoder-w9-c1{suffix}.failed.json")
-    statuses = {verdict["gate"]: verdict["status"] for verdict in kept["verdicts"]}
-    assert statuses["fp32.noise_300_frames.worst_interior"] == "failed"
-    assert statuses["fp32.cut"] == statuses["structure.operators"] == "passed"
-    assert not any(name.endswith((".rknn", ".onnx", "w9-c1.json")) and name != older for name in place.files())
-
-
-def _ask_for_more(exported: Path, path: Path, simulator_db: float) -> None:
-    """Writes the exported ONNX to `path` with a higher threshold of the simulator in its contract."""
-    model = read_onnx(exported)
-    contract = carried_contract(model, "exported")
-    assert contract is not None
-    changed = dataclasses.replace(contract, thresholds={**contract.thresholds, "simulator": simulator_db})
-    path.write_bytes(carry(exported.read_bytes(), changed, carried_feeds(model, "exported")))
-
-
-def test_failing_simulator_leaves_the_older_engine_and_names_the_log(workshop: Workshop, exported: Workshop) -> None:
-    place = workshop.beside("failing-simulator")
-    name = "piper-decoder-w109.onnx"
-    _ask_for_more(exported.folder / "engines/onnx/rk3588/mini" / name, place.folder / name, simulator_db=300.0)
-    older = place.folder / f"{ENGINE}.rknn"
-    older.parent.mkdir(parents=True)
-    older.write_bytes(b"an older one")
-    with pytest.raises(GateFailure, match=r"piper-decoder-w109\.rknn was not written: a gate failed \(simulator\)"):
-        place.run("compile", model=name, target="rk3588")
-    assert older.read_bytes() == b"an older one"
-    assert place.files() == {name, f"{ENGINE}.rknn", f"{LOG}.log", f"{LOG}.failed.json"}
-    kept = place.json(f"{LOG}.failed.json")
-    assert kept["log"] == f"{LOG}.log"
-    assert [v["gate"] for v in kept["verdicts"] if v["status"] == "failed"] == ["simulator"]
-
-
 def test_engine_keeps_board_figures_as_long_as_it_is_the_same_engine(
     workshop: Workshop, voice: str, built: Outcome
 ) -> None:
@@ -394,15 +294,6 @@ def test_success_removes_the_verdicts_of_an_earlier_failure(workshop: Workshop, 
     assert not failed.exists()
 
 
-def test_export_removes_the_verdicts_of_an_earlier_failure(workshop: Workshop, voice: str) -> None:
-    place = workshop.beside("export-after-failure")
-    failed = place.folder / "build-logs/mini-piper-decoder-w109.failed.json"
-    failed.parent.mkdir()
-    failed.write_text("{}")
-    place.run("export", family="piper", checkpoint=voice)
-    assert not failed.exists()
-
-
 def test_engine_goes_where_output_says(workshop: Workshop, voice: str, built: Outcome) -> None:
     place = workshop.beside("chosen")
     done = place.build(checkpoint=voice, output="my engines/best.rknn")
@@ -413,7 +304,7 @@ def test_engine_goes_where_output_says(workshop: Workshop, voice: str, built: Ou
         "my engines/best.onnx",
         "my engines/piper-host.onnx",
     }
-    assert digest(place, "my engines/best.rknn") == digest(workshop, f"{ENGINE}.rknn")
+    assert place.digest("my engines/best.rknn") == workshop.digest(f"{ENGINE}.rknn")
 
 
 def test_engine_is_opened_again_when_the_json_beside_the_voice_changes(workshop: Workshop) -> None:
@@ -440,35 +331,5 @@ def test_engine_is_opened_again_when_external_weights_change(workshop: Workshop)
         (path.parent / "weights.bin").unlink(missing_ok=True)
         onnx.save(model, path, save_as_external_data=True, location="weights.bin", size_threshold=0)
         workshop.run("export", family="piper", checkpoint=str(path))
-        digests.add(digest(workshop, "engines/onnx/voice/piper-decoder-w109.onnx"))
+        digests.add(workshop.digest("engines/onnx/voice/piper-decoder-w109.onnx"))
     assert len(digests) == 2
-
-
-@pytest.mark.parametrize(
-    ("command", "options", "says"),
-    [
-        ("engine", {"target": "rk3588"}, "Which family? There are: piper"),
-        ("engine", {"family": "piper"}, "Which SoC?"),
-        ("engine", {"family": "piper", "target": "rk9999"}, "rk9999"),
-        ("engine", {"family": "pipr", "target": "rk3588"}, "no family 'pipr'"),
-        ("engine", {"family": "piper", "stage": "vocoder", "target": "rk3588"}, "no stage 'vocoder'"),
-        ("engine", {"family": "piper", "target": "rk3588", "checkpoint": "none.onnx"}, "there is no such file"),
-        ("engine", {"family": "piper", "target": "rk3588", "checkpoint": "."}, "is a folder"),
-        ("engine", {"family": "piper", "target": "rk3588", "accept_regtask": ["nonsense"]}, "nonsense"),
-        ("engine", {"family": "piper", "target": "rk3588", "output": "engine.onnx"}, "ending in .rknn"),
-        ("export", {"family": "piper", "output": "voice.rknn"}, "ending in .onnx"),
-        ("compile", {"target": "rk3588"}, "Which ONNX?"),
-        ("compile", {"target": "rk3588", "model": "none.onnx"}, "there is no such file"),
-        ("compile", {"model": "none.onnx"}, "Which SoC?"),
-    ],
-)
-def test_command_is_refused_with_a_sentence_and_writes_nothing(
-    workshop: Workshop, voice: str, command: str, options: dict[str, Any], says: str
-) -> None:
-    place = workshop.beside("refused")
-    if options.get("family") == "piper" and "checkpoint" not in options:
-        options = {**options, "checkpoint": voice}
-    with pytest.raises(UserInput) as caught:
-        place.run(command, **options)
-    assert says in str(caught.value)
-    assert place.files() == set()

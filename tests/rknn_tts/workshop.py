@@ -10,10 +10,15 @@ from typing import Any
 
 import pytest
 
+from contracts.files import sha256_of
 from rknn_tts import pipeline
 from rknn_tts.outcome import Outcome
 from rknn_tts.request import Request
 from rknn_tts.steps import Steps, open_steps
+
+ENGINE = "engines/rk3588/mini/piper-decoder-w109"
+LOG = "build-logs/mini-piper-decoder-w109-rk3588"
+"""Where `build` of the small voice (conftest) puts what it makes: the beginnings of the names."""
 
 COMMANDS: dict[str, Callable[[Request, Any], Outcome]] = {
     "engine": pipeline.engine,
@@ -67,6 +72,10 @@ class Workshop:
     def json(self, path: str) -> Any:
         """The JSON in the file `path` of the folder."""
         return json.loads((self.folder / path).read_text(encoding="utf-8"))
+
+    def digest(self, path: str) -> str:
+        """Of the file `path` of the folder."""
+        return sha256_of(self.folder / path)
 
     def files(self) -> set[str]:
         """Every file in the folder."""
