@@ -66,7 +66,7 @@ def judge_build(
     table = parse_layer_table(lines)
     verdicts = list(judged.verdicts)
     memory = summarise_memory(table) if table else None
-    verdicts.append(_layer_table_verdict(table, memory))
+    verdicts.append(layer_table_verdict(table, memory))
     session = Session(onnx)
     references = [session.run(feed) for feed in feeds]
     threshold = contract.thresholds.get(SIMULATOR, SIMULATOR_DB)
@@ -86,7 +86,8 @@ def kept_lines(file: Path) -> list[str]:
     return [line for line in file.read_text(encoding="utf-8").split("\n") if line]
 
 
-def _layer_table_verdict(table: LayerTable | None, memory: Memory | None) -> Verdict:
+def layer_table_verdict(table: LayerTable | None, memory: Memory | None) -> Verdict:
+    """Whether a log's layer table is there as a whole, with the memory totals behind it."""
     gate = "log.layer_table"
     if table is None:
         return failure(gate, "the log holds no layer table, so nothing tells where layers run")

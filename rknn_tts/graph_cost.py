@@ -11,11 +11,12 @@ from contracts.errors import RknnTtsError
 from contracts.files import sha256_of_bytes, write_whole
 from contracts.manifest import Layers, Memory
 from contracts.serial import to_json
+from contracts.verdicts import Status
 from cost.summary import summarise_layers, summarise_memory
 from engine.result import LINES_FILE
 from logs.judge import judge_log
 from logs.layer_table import parse_layer_table
-from rknn_tts.build_gates import kept_lines
+from rknn_tts.build_gates import kept_lines, layer_table_verdict
 from rknn_tts.build_step import BUILD_FOLDER, converter_digest, memory_limit_bytes
 from rknn_tts.request import Request
 from rknn_tts.steps import Steps
@@ -79,12 +80,14 @@ class CostBuilds:
             return GraphCost(fault=str(error))
         lines = kept_lines(folder / BUILD_FOLDER / LINES_FILE)
         table = parse_layer_table(lines)
-        if table is None or table.unread:
-            return GraphCost(fault=f"The layer table of {log} cannot be read.")
+        memory = summarise_memory(table) if table else None
+        verdict = layer_table_verdict(table, memory)
+        if table is None or verdict.status is Status.FAILED:
+            return GraphCost(fault=f"The log {log} tells no cost: {verdict.detail}.")
         write_whole(layers_file, (json.dumps(to_json(table.layers), indent=0) + "\n").encode())
         return GraphCost(
             layers=summarise_layers(table, str(layers_file)),
-            memory=summarise_memory(table),
+            memory=memory,
             regtask_lines=sum(key.count for key in judge_log(lines, ()).summary.regtask),
         )
 

@@ -36,11 +36,16 @@ def simulate(factor):
     import numpy as np
     with np.load(folder / "feeds.npz") as feeds:
         np.savez(folder / "simulated.npz", **{key: feeds[key] * np.float32(factor) for key in feeds.files})
+    compile()
+def compile():
     (folder / "engine.rknn").write_bytes(b"RKNN" + bytes(60) + (folder / "model.onnx").read_bytes())
     (folder / "result.json").write_text(json.dumps({"step": "done", "outputs": ["y"]}))
 """
 
 
 def write_converter(path: Path, lines: str) -> Path:
-    """Write a converter to `path` that runs the Python `lines`; `simulate(factor)` ends a good build there."""
+    """Write a converter to `path` that runs the Python `lines`.
+
+    A good build there ends with `simulate(factor)`, or `compile()` where no feeds are given.
+    """
     return write_program(path, f"{_PRELUDE}\n{textwrap.dedent(lines)}")
