@@ -9,7 +9,6 @@ and how tensors are laid out. Where the compiler makes one layer of two convolut
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import reduce
 
 import numpy as np
@@ -17,6 +16,7 @@ import onnx_ir as ir
 
 from surgery.graph import input_at
 from surgery.inferred import static_shape
+from surgery.intervals import OPEN, Range, product, weighted
 from surgery.linear_layers import Array
 from surgery.matching import ONNX_DOMAINS, Matched, is_one_of
 from surgery.weights import tensor_of, weight_of
@@ -29,9 +29,6 @@ ABS = Matched("Abs")
 
 _EPSILON = 1e-5
 """Of a BatchNormalization that states none (the same)."""
-
-_PART = 2**20
-"""Most weights that are looked at at once: as doubles, which they are turned to, they fit the caches then."""
 
 _LARGEST_LAID = 2**20
 """Largest tensor of bounds that is laid out anew by a Reshape; of a larger one, all bounds become one."""
@@ -78,48 +75,6 @@ BOUNDED: tuple[Matched, ...] = (
 """What is looked through; the values of all others are unbounded."""
 
 
-@dataclass(frozen=True)
-class Range:
-    """Every number of a value lies from `low` to `high`; both broadcast with it."""
-
-    low: Array
-    high: Array
-
-    def times(self, factors: Array) -> Range:
-        """Of the product with constants."""
-        ends = _product(self.low, factors), _product(self.high, factors)
-        return Range(np.minimum(*ends), np.maximum(*ends))
-
-    def plus(self, other: Range) -> Range:
-        """Of the sum."""
-        return Range(self.low + other.low, self.high + other.high)
-
-    def around(self, other: Range) -> Range:
-        """Of what is one or the other."""
-        return Range(np.minimum(self.low, other.low), np.maximum(self.high, other.high))
-
-    def along(self, axis: int, rank: int) -> Range:
-        """With one bound, or one for each place along `axis`, of a value of `rank`: [1] or [size]."""
-
-        def narrowed(bounds: Array, over: Callable[..., Array]) -> Array:
-            full = bounds.reshape((1,) * (rank - bounds.ndim) + bounds.shape)
-            return over(full, axis=tuple(place for place in range(rank) if place != axis % rank)).reshape(-1)
-
-        return Range(narrowed(self.low, np.min), narrowed(self.high, np.max))
-
-    def placed(self, axis: int, rank: int) -> Range:
-        """Bounds [size] as those of a value of `rank` along `axis`."""
-        shape = [1] * rank
-        shape[axis] = -1
-        return Range(self.low.reshape(shape), self.high.reshape(shape))
-
-    @property
-    def is_open(self) -> bool:
-        """Whether nothing is known."""
-        return bool(np.all(np.isneginf(self.low)) and np.all(np.isposinf(self.high)))
-
-
-OPEN = Range(np.array(-np.inf), np.array(np.inf))
 _ZERO = Range(np.array(0.0), np.array(0.0))
 
 
@@ -220,19 +175,12 @@ def _is_float(value: ir.Value) -> bool:
     return value.dtype is ir.DataType.FLOAT
 
 
-def _product(bounds: Array, factors: Array) -> Array:
-    """Where a factor is 0, so is the product, however far the bound is."""
-    with np.errstate(invalid="ignore"):
-        made = bounds * factors
-    return np.where((factors == 0) | (bounds == 0), 0.0, made)
-
-
 def _rank(value: ir.Value | None) -> int:
     return 0 if value is None or value.shape is None else len(value.shape)
 
 
 def _leaky(slope: float, given: Range) -> Range:
-    ends = [np.where(end >= 0, end, _product(end, np.asarray(slope))) for end in (given.low, given.high)]
+    ends = [np.where(end >= 0, end, product(end, np.asarray(slope))) for end in (given.low, given.high)]
     low, high = np.minimum(*ends), np.maximum(*ends)
     crosses = (given.low < 0) & (given.high > 0)
     return Range(np.where(crosses, np.minimum(low, 0.0), low), high)
@@ -320,7 +268,7 @@ def _batch_normalization(node: ir.Node, given: Sequence[Range]) -> Range:
 def _conv(node: ir.Node, given: Sequence[Range]) -> Range:
     weight, bias = weight_of(input_at(node, 1)), weight_of(input_at(node, 2))
     group = node.attributes.get_int("group", 1)
-    if weight is None or weight.ndim < 3 or (bias is None and input_at(node, 2) is not None):
+    if weight is None or weight.ndim < 3 or not weight.size or (bias is None and input_at(node, 2) is not None):
         return OPEN
     data = given[0].along(1, weight.ndim)
     if _has_pads(node):
@@ -331,56 +279,7 @@ def _conv(node: ir.Node, given: Sequence[Range]) -> Range:
     parts = weight.reshape(group, len(weight) // group, weight.shape[1], -1)
     low, high = (np.broadcast_to(end, places).reshape(group, 1, -1) for end in (data.low, data.high))
     moved = np.zeros(1) if bias is None else bias.astype(np.float64).reshape(-1)
-    return _weighted(parts, Range(low, high)).plus(Range(moved, moved)).placed(1, weight.ndim)
-
-
-def _weighted(weights: Array, data: Range) -> Range:
-    """Of sums over the last two axes of `weights` [group, made, taken, ...]; `data` [group, 1, taken] or [1]."""
-    group, made, taken, _ = weights.shape
-    if data.is_open:
-        reached = np.where(_any_nonzero(weights.reshape(group * made, -1)), np.inf, 0.0)
-        return Range(-reached, reached)
-    low, high = (np.broadcast_to(end, (group, 1, taken)) for end in (data.low, data.high))
-    many = max(1, _PART // max(1, weights[:, :1].size))
-    parts = [_ends(weights[:, first : first + many], Range(low, high)) for first in range(0, made, many)]
-    return Range(*(np.concatenate(ends, axis=1).reshape(-1) for ends in zip(*parts, strict=True)))
-
-
-def _any_nonzero(rows: Array) -> Array:
-    """Of each of `rows`; most show it in their first place."""
-    found: Array = np.any(rows[:, :1] != 0, axis=1)
-    found[~found] = np.any(rows[~found] != 0, axis=1)
-    return found
-
-
-def _ends(weights: Array, data: Range) -> tuple[Array, Array]:
-    """The bounds [group, made] of sums as in `_weighted`."""
-    exact = weights.astype(np.float64)
-    below, above = (exact.clip(*ends) for ends in ((None, 0), (0, None)))
-    if exact.shape[-1] > 1:
-        below, above = (factors.sum(axis=-1, keepdims=True) for factors in (below, above))
-    low = _sums(above, data.low) + _sums(below, data.high)
-    return low, _sums(above, data.high) + _sums(below, data.low)
-
-
-def _sums(factors: Array, bounds: Array) -> Array:
-    """The sums [group, made] of `factors` [group, made, taken, 1], of one sign, by `bounds` [group, 1, taken].
-
-    Where a factor is 0, so is its product, however far the bound is; bounds that are infinite are so on one side.
-    """
-    infinite = np.isinf(bounds)
-    made = _dot(factors, np.where(infinite, 0.0, bounds))
-    if not np.any(infinite):
-        return made
-    far = _dot(factors, np.where(infinite, np.sign(bounds), 0.0))
-    return np.where(far == 0, made, np.copysign(np.inf, far))
-
-
-def _dot(factors: Array, numbers: Array) -> Array:
-    """By einsum, which is as quick here whatever the strides are: of a MatMul, the rows are columns of the file's."""
-    with np.errstate(invalid="ignore", over="ignore"):  # such bounds are taken for none
-        made: Array = np.einsum("gmk,gk->gm", factors[..., 0], numbers[:, 0])
-    return made
+    return weighted(parts, Range(low, high)).plus(Range(moved, moved)).placed(1, weight.ndim)
 
 
 def _matmul(node: ir.Node, given: Sequence[Range]) -> Range:
@@ -397,7 +296,7 @@ def _matmul(node: ir.Node, given: Sequence[Range]) -> Range:
 
 def _rows(given: Range, rank: int, axis: int, rows: Array) -> Range:
     """Of products with `rows` [made, taken]."""
-    return _weighted(rows[np.newaxis, ..., np.newaxis], given.along(axis, rank))
+    return OPEN if not rows.size else weighted(rows[np.newaxis, ..., np.newaxis], given.along(axis, rank))
 
 
 def _gemm(node: ir.Node, given: Sequence[Range]) -> Range:

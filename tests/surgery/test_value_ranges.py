@@ -11,7 +11,7 @@ import onnx_ir as ir
 import pytest
 from onnx import NodeProto, TensorProto, helper
 
-from surgery import value_ranges
+from surgery import intervals
 from surgery.inferred import infer_types
 from surgery.value_ranges import Ranges, is_absolute, slope_of
 from tests.gates.small_graphs import constant, proto, tensor
@@ -25,6 +25,7 @@ WEIGHTS: dict[str, Any] = {
     "each": RNG.standard_normal((1, 4, 1)), "all": RNG.standard_normal((1, 4, 6)), "two": 2.0, "minus": -1.5,
     "lo": -1.0, "hi": 0.75, "scale": RNG.standard_normal(4), "var": RNG.uniform(0.5, 2, 4),
     "m": RNG.standard_normal((6, 5)), "left": RNG.standard_normal((3, 4)), "row": RNG.standard_normal(5),
+    "no made": np.zeros((0, 4, 1)), "no taken": np.zeros((6, 0)),
     "signs": np.array([[-1.0, -2, 0, -1], [0, 1, 2, 3], [0, 0, 0, 0], [0, 0, 1, -1]])[..., None],
     "mt": RNG.standard_normal((5, 6)), "far": np.inf,
 }  # fmt: skip
@@ -109,6 +110,8 @@ OPEN = {
     "other domain": [helper.make_node("Relu", ["x"], ["y"], "other", domain="com.example")],
     "cubic": [C, node("Resize", "r - - wide", mode="cubic")],
     "channels resized": [C, node("Add", "r each", "s"), node("Resize", "s - - more", mode="nearest")],
+    "conv to no channels": [C, helper.make_node("Conv", ["r", "no made"], ["y"])],
+    "matmul to no steps": [C, helper.make_node("MatMul", ["r", "no taken"], ["y"])],
     "computed bound": [node("Identity", "lo", "s"), node("Clip", "x s hi")],
 }
 
@@ -128,7 +131,7 @@ def test_values_stay_in_the_range_that_is_said(name: str) -> None:
 @pytest.mark.parametrize("name", BOUNDED)
 def test_range_is_the_same_when_weights_are_looked_at_in_parts(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = bounds(graph(*BOUNDED[name]))
-    monkeypatch.setattr(value_ranges, "_PART", 3)
+    monkeypatch.setattr(intervals, "_PART", 3)
     np.testing.assert_array_equal(bounds(graph(*BOUNDED[name])), whole)
 
 
