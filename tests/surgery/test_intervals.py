@@ -21,7 +21,7 @@ def ends_by_hand(weights: Array, low: Array, high: Array) -> tuple[Array, Array]
     boxes = [np.where(np.reshape(which, low.shape), high, low) for which in corners((0, 1), repeat=low.size)]
     sums = [(weights[..., 0] * box[:, np.newaxis]).sum(axis=-1).reshape(-1) for box in boxes]
     ends = np.min(sums, axis=0), np.max(sums, axis=0)
-    least, greatest = (np.where(np.abs(end) >= FAR / 2, np.sign(end) * INF, end) for end in ends)
+    least, greatest = (np.where(np.abs(end) >= FAR / 2, np.copysign(INF, end), end) for end in ends)
     return least, greatest
 
 
