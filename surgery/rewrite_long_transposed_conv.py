@@ -48,7 +48,7 @@ DECLARATION = Declaration(
     name="rewrite_long_transposed_conv",
     summary="a transposed convolution whose stride or kernel the hardware's fields cannot hold, as a plain one",
     exactness=Exact("the same products in the same sum, besides products with zero"),
-    after=frozenset({"fold_constants", "normalise_auto_pad", "normalise_static_inputs"}),
+    after=frozenset({"fold_constants", "normalise_auto_pad", "normalise_static_inputs", "rewrite_transposed_conv"}),
     matches=(CONV_TRANSPOSE,),
 )
 
