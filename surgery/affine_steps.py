@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_ir as ir
 
+from surgery.channel_layout import CONVOLUTIONS
 from surgery.constant_operands import may_have_operand, operand_of
 from surgery.elementwise import ELEMENTWISE
 from surgery.graph import graph_of, input_of, only_reader
@@ -22,13 +23,6 @@ from surgery.weights import tensor_of
 SCALES = (Matched("Mul"), Matched("Div"))
 SHIFTS = (Matched("Add"), Matched("Sub"))
 NEG = Matched("Neg")
-
-_LAID = "whatever it computes, its data have channels on the second axis"
-_PLACING = dict.fromkeys(("auto_pad", "dilations", "group", "kernel_shape", "pads", "strides"), _LAID)
-CONVOLUTIONS = (
-    Matched("Conv", irrelevant=_PLACING),
-    Matched("ConvTranspose", irrelevant={**_PLACING, "output_padding": _LAID, "output_shape": _LAID}),
-)
 
 _TAKEN = "whatever it multiplies, its weights take a scale in"
 _GEMM = Matched("Gemm", irrelevant=dict.fromkeys(("alpha", "beta", "transA", "transB"), _TAKEN))
@@ -145,24 +139,6 @@ def is_convolved(value: ir.Value) -> bool:
     readers = value.uses()
     data = all(place == 0 and is_one_of(node, CONVOLUTIONS) for node, place in readers)
     return bool(readers) and data and not value.is_graph_output()
-
-
-def lies_in_channels(value: ir.Value) -> bool:
-    """Whether `value` is known to lie in memory as convolutions have it: it comes from one, elementwise.
-
-    Between MatMuls the compiler lays tensors in rows, and turns them for a convolution and for a BatchNormalization, a
-    pass each way; and a LayerNormalization takes in what scales and shifts it, a Transpose between (measured, 2.3.2).
-    """
-    waiting, seen = [value], {value}
-    while waiting:
-        node = waiting.pop().producer()
-        if node is not None and is_one_of(node, CONVOLUTIONS):
-            return True
-        if node is not None and is_one_of(node, ELEMENTWISE):
-            fresh = [read for read in node.inputs if read is not None and read not in seen]
-            seen.update(fresh)
-            waiting.extend(fresh)
-    return False
 
 
 def would_be_zeroed(affine: Affine) -> bool:

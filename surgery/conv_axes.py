@@ -10,11 +10,25 @@ from contracts.convolution_fields import Axis, spatial_axes
 from surgery.declaration import Refused
 from surgery.graph import input_at
 from surgery.inferred import static_shape
+from surgery.matching import Matched
 from surgery.naming import node_label
 
 STATIC_LENGTH = "static lengths"
 EXPLICIT_PADS = "explicit pads"
 EVERY_AXIS = "one number an axis"
+
+CONV = Matched(
+    "Conv",
+    used=frozenset({"dilations", "group", "kernel_shape", "pads", "strides"}),
+    required={"auto_pad": "NOTSET or VALID"},
+)
+
+CONV_TRANSPOSE = Matched(
+    "ConvTranspose",
+    used=frozenset({"dilations", "group", "kernel_shape", "output_padding", "pads", "strides"}),
+    required={"auto_pad": "NOTSET or VALID", "output_shape": "absent"},
+)
+"""As passes match them that read their axes here, and rewrite them along these."""
 
 PRECONDITIONS = (STATIC_LENGTH, EXPLICIT_PADS, EVERY_AXIS)
 

@@ -34,11 +34,11 @@ from surgery.affine_steps import (
     Affine,
     affine_ending_at,
     is_convolved,
-    lies_in_channels,
     may_be_step,
     take_affine,
     would_be_zeroed,
 )
+from surgery.channel_layout import lies_in_channels
 from surgery.declaration import Declaration, Exact, Pass
 from surgery.graph import graph_of, only_reader
 from surgery.graph_builder import Builder, sizes_of

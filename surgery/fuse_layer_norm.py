@@ -39,8 +39,8 @@ from surgery.node_rewrites import rewrite_nodes
 from surgery.norm_chains import (
     CHAINED,
     ENDS,
-    Affine,
     Chain,
+    ScaleAndBias,
     affine_behind,
     find_chain,
     is_over_steps,
@@ -85,7 +85,7 @@ class _Plan:
     chain: Chain
     axis: int
     size: int
-    affine: Affine
+    affine: ScaleAndBias
 
 
 def fuse_layer_norm() -> Pass:

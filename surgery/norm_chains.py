@@ -75,7 +75,7 @@ class Chain:
 
 
 @dataclass(frozen=True)
-class Affine:
+class ScaleAndBias:
     """What scales, then shifts, a chain's result along one axis [its size]; none where nothing does. `nodes` do it."""
 
     scale: NDArray[np.generic] | None
@@ -127,7 +127,7 @@ def mean_of(value: ir.Value | None) -> Mean | None:
     return None
 
 
-def affine_behind(last: ir.Node, axis: int, rank: int, size: int) -> Affine:
+def affine_behind(last: ir.Node, axis: int, rank: int, size: int) -> ScaleAndBias:
     """What scales, and then shifts, the result of `last` by constants along `axis` of `rank` and `size`, all alone."""
     found: dict[str, NDArray[np.generic]] = {}
     nodes: list[ir.Node] = []
@@ -139,7 +139,7 @@ def affine_behind(last: ir.Node, axis: int, rank: int, size: int) -> Affine:
             found[operator.op] = number
             nodes.append(node)
             at = node
-    return Affine(found.get("Mul"), found.get("Add"), tuple(nodes))
+    return ScaleAndBias(found.get("Mul"), found.get("Add"), tuple(nodes))
 
 
 def put_in_place(last: ir.Node, nodes: Collection[ir.Node], draft: Draft, made: ir.Value, made_by: str) -> None:

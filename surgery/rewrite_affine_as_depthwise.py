@@ -34,13 +34,13 @@ from surgery.affine_steps import (
     Affine,
     affine_ending_at,
     before_steps,
-    lies_in_channels,
     may_be_step,
     take_affine,
     would_be_zeroed,
 )
+from surgery.channel_layout import lies_in_channels
 from surgery.constant_operands import operand_of
-from surgery.conv_axes import axes_of
+from surgery.conv_axes import CONV, axes_of
 from surgery.declaration import Declaration, Exact, Pass, Refused
 from surgery.depthwise import depthwise
 from surgery.graph import graph_of, input_at, only_reader
@@ -67,12 +67,6 @@ TAKEN_IN = (
 HardSwish, HardSigmoid and Gelu stay layers of their own."""
 
 ADD = Matched("Add")
-CONV = Matched(
-    "Conv",
-    used=frozenset({"dilations", "group", "kernel_shape", "pads", "strides"}),
-    required={"auto_pad": "NOTSET or VALID"},
-)
-
 MOST_CHANNELS = 4096
 """Most channels of a depthwise convolution that were built; 12288 overflow a field that holds 8191 (0x403c)."""
 

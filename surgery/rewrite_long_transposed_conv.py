@@ -29,20 +29,14 @@ import onnx_ir as ir
 from numpy.typing import NDArray
 
 from contracts.convolution_fields import SHORTEST_OVERFLOW, SPARED_STRIDES, TRANSPOSED_FIELDS, Axis, transposed_overflow
-from surgery.conv_axes import axes_of, kernel_of, numbers
+from surgery.conv_axes import CONV_TRANSPOSE, axes_of, kernel_of, numbers
 from surgery.declaration import Declaration, Exact, Pass, Refused
 from surgery.graph import graph_of, input_at, input_of
 from surgery.graph_builder import Builder, sizes_of, take_place
-from surgery.matching import Matched, is_one_of
+from surgery.matching import is_one_of
 from surgery.node_rewrites import rewrite_nodes
 from surgery.phases import Phases, phases_of, spread_to_phases
 from surgery.weights import weight_of
-
-CONV_TRANSPOSE = Matched(
-    "ConvTranspose",
-    used=frozenset({"dilations", "group", "kernel_shape", "output_padding", "pads", "strides"}),
-    required={"auto_pad": "NOTSET or VALID", "output_shape": "absent"},
-)
 
 DECLARATION = Declaration(
     name="rewrite_long_transposed_conv",

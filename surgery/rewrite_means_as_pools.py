@@ -42,31 +42,16 @@ from dataclasses import dataclass
 import onnx_ir as ir
 
 from contracts.targets import EVERY_TARGET
+from surgery.channel_layout import CONVOLUTIONS, lies_in_channels
 from surgery.declaration import Declaration, Exact, Pass, Rewritten
 from surgery.elementwise import ELEMENTWISE
 from surgery.graph import input_of
 from surgery.inferred import static_shape
-from surgery.matching import Matched, is_one_of
+from surgery.matching import is_one_of
 from surgery.node_rewrites import rewrite_nodes
 from surgery.norm_chains import DIV, MUL, REDUCE_MEAN, REDUCE_SUM, SUB, centred_under, mean_of, put_in_place
 from surgery.reductions import keeps_axes, reduced_axes
 from surgery.splice import Draft, whole_numbers
-
-_LAYOUT = "whatever it is, the channels come second"
-CONVOLUTIONS = (
-    Matched(
-        "Conv",
-        irrelevant=dict.fromkeys(("auto_pad", "dilations", "group", "kernel_shape", "pads", "strides"), _LAYOUT),
-    ),
-    Matched(
-        "ConvTranspose",
-        irrelevant=dict.fromkeys(
-            ("auto_pad", "dilations", "group", "kernel_shape", "output_padding", "output_shape", "pads", "strides"),
-            _LAYOUT,
-        ),
-    ),
-)
-"""What makes [N, C, T]."""
 
 DECLARATION = Declaration(
     name="rewrite_means_as_pools",
@@ -164,23 +149,7 @@ def _is_alone(mean: ir.Value, given: ir.Value) -> bool:
     if given.dtype is not ir.DataType.FLOAT or static_shape(given) is None:
         return False
     subtracted = any(is_one_of(use.node, (SUB,)) and use.node.inputs[0] is given for use in mean.uses())
-    return not subtracted and centred_under(given) is None and _is_of_convolutions(given)
-
-
-def _is_of_convolutions(value: ir.Value) -> bool:
-    """Whether a convolution made `value`, or what it is computed of element by element."""
-    shape, waiting, seen = static_shape(value), [value], set[ir.Value]()
-    while waiting:
-        at = waiting.pop()
-        node = at.producer()
-        if node is None or at in seen or static_shape(at) != shape:
-            continue
-        seen.add(at)
-        if is_one_of(node, CONVOLUTIONS):
-            return True
-        if is_one_of(node, ELEMENTWISE):
-            waiting.extend(read for read in node.inputs if read is not None)
-    return False
+    return not subtracted and centred_under(given) is None and lies_in_channels(given)
 
 
 def _write(plan: _Plan, pools: dict[ir.Node, ir.Value]) -> None:

@@ -28,7 +28,7 @@ import onnx_ir as ir
 from numpy.typing import NDArray
 
 from contracts.convolution_fields import Axis
-from surgery.conv_axes import axes_of
+from surgery.conv_axes import CONV, axes_of
 from surgery.declaration import Declaration, Exact, Pass, Refused
 from surgery.graph import graph_of, input_at, input_of, only_reader
 from surgery.graph_builder import Builder, sizes_of, take_place
@@ -37,12 +37,6 @@ from surgery.matching import Matched, is_one_of
 from surgery.node_rewrites import rewrite_nodes
 from surgery.scopes import drop_unused_weights
 from surgery.weights import weight_of
-
-CONV = Matched(
-    "Conv",
-    used=frozenset({"dilations", "group", "kernel_shape", "pads", "strides"}),
-    required={"auto_pad": "NOTSET or VALID"},
-)
 
 _POINTWISE = "copied: the same function of each number"
 ACTIVATIONS = (

@@ -26,12 +26,12 @@ from numpy.typing import NDArray
 from contracts.convolution_fields import Axis, overflowing, stride_holds
 from surgery import conv_axes
 from surgery.block_shuffle import to_depth
-from surgery.conv_axes import axes_of
+from surgery.conv_axes import CONV, axes_of
 from surgery.declaration import Declaration, Exact, Pass, Refused
 from surgery.graph import graph_of, input_at, input_of
 from surgery.graph_builder import Builder
 from surgery.graph_constants import add_constant
-from surgery.matching import Matched, is_one_of
+from surgery.matching import is_one_of
 from surgery.naming import node_label
 from surgery.node_rewrites import rewrite_nodes
 from surgery.scopes import drop_unused_weights
@@ -39,12 +39,6 @@ from surgery.time_blocks import best_blocks, spread
 from surgery.weights import weight_of
 
 CONSTANT_WEIGHTS = "constant weights"
-
-CONV = Matched(
-    "Conv",
-    used=frozenset({"dilations", "group", "kernel_shape", "pads", "strides"}),
-    required={"auto_pad": "NOTSET or VALID"},
-)
 
 DECLARATION = Declaration(
     name="rewrite_strided_conv",

@@ -31,22 +31,16 @@ import onnx_ir as ir
 from numpy.typing import NDArray
 
 from contracts.targets import EVERY_TARGET, TARGETS, check_target
-from surgery.conv_axes import axes_of, numbers
+from surgery.conv_axes import CONV_TRANSPOSE, axes_of, numbers
 from surgery.declaration import Declaration, Exact, Pass, Refused
 from surgery.graph import graph_of, input_at, input_of
 from surgery.graph_builder import Builder, sizes_of, take_place
 from surgery.inferred import static_shape
-from surgery.matching import Matched, is_one_of, opset_of
+from surgery.matching import is_one_of, opset_of
 from surgery.node_rewrites import rewrite_nodes
 from surgery.phase_groups import Group, grouped_phases, weights_of_group
 from surgery.upsampling_cost import Site, phased_cost, transposed_cost
 from surgery.weights import weight_of
-
-CONV_TRANSPOSE = Matched(
-    "ConvTranspose",
-    used=frozenset({"dilations", "group", "kernel_shape", "output_padding", "pads", "strides"}),
-    required={"auto_pad": "NOTSET or VALID", "output_shape": "absent"},
-)
 
 DECLARATION = Declaration(
     name="rewrite_transposed_conv",

@@ -33,19 +33,13 @@ from contracts.convolution_fields import (
     gathered_overflow,
     gathered_stride_overflow,
 )
-from surgery.conv_axes import axes_of, kernel_of, numbers
+from surgery.conv_axes import CONV, axes_of, kernel_of, numbers
 from surgery.declaration import Declaration, Exact, Pass, Refused
 from surgery.graph import graph_of, input_at, input_of
 from surgery.graph_builder import Builder, sizes_of, take_place
-from surgery.matching import Matched, is_one_of
+from surgery.matching import is_one_of
 from surgery.node_rewrites import rewrite_nodes
 from surgery.weights import weight_of
-
-CONV = Matched(
-    "Conv",
-    used=frozenset({"dilations", "group", "kernel_shape", "pads", "strides"}),
-    required={"auto_pad": "NOTSET or VALID"},
-)
 
 DECLARATION = Declaration(
     name="rewrite_wide_dilation",

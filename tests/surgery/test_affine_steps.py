@@ -9,7 +9,7 @@ import onnx_ir as ir
 import pytest
 from onnx import NodeProto
 
-from surgery.affine_steps import affine_ending_at, is_convolved, lies_in_channels, would_be_zeroed
+from surgery.affine_steps import affine_ending_at, is_convolved, would_be_zeroed
 from surgery.inferred import infer_types
 from tests.onnx_runs import run
 from tests.surgery.affine_graphs import SIZES, C, affine_graph, node
@@ -104,15 +104,6 @@ def test_value_is_convolved_when_only_convolutions_read_it_as_data() -> None:
     nodes = typed(node("Mul", "h s", "b"), node("Conv", "b w", "c"), node("ConvTranspose", "b w", "y"))
     assert is_convolved(nodes["to_b"].outputs[0])
     assert not is_convolved(nodes["before"].outputs[0])
-
-
-def test_value_lies_in_channels_when_it_comes_from_a_convolution_elementwise() -> None:
-    nodes = typed(
-        node("Tanh", "h", "p"), node("Mul", "p s", "q"), node("Softmax", "q", "y", axis=1), node("Neg", "x", "z")
-    )
-    assert lies_in_channels(nodes["to_q"].outputs[0])
-    assert not lies_in_channels(nodes["to_y"].outputs[0])
-    assert not lies_in_channels(nodes["to_z"].outputs[0])
 
 
 @pytest.mark.parametrize(
