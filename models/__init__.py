@@ -1,0 +1,1 @@
+"""Torch definitions of what is re-traced, inference only; a package a model."""
