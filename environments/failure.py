@@ -34,8 +34,8 @@ _CAUSES = (
     ),
     _Cause(
         r"No matching distribution found|Could not find a version that satisfies",
-        "the package index does not have a package of the lock for this machine: see that pip uses the full index, "
-        "or a mirror of it",
+        "the package index lacks a package that is needed, or its build for this machine: see that pip uses the full "
+        "index, or a mirror of it",
     ),
     _Cause(r"\b(?:401|403|407) (?:Client )?Error", "the package index refused access: check pip's credentials"),
     _Cause(
@@ -48,16 +48,17 @@ _LAST_LINES = 40
 
 def explain(output: str, status: int, log: Path) -> str:
     """What went wrong, what to do, and where pip's own words are."""
-    return f"{_cause(output, status)}. The whole output of pip is in {log}"
+    return f"{cause(output, status)}. The whole output of pip is in {log}"
 
 
-def _cause(output: str, status: int) -> str:
+def cause(output: str, status: int) -> str:
+    """What went wrong, and what to do: a sentence without its full stop."""
     lines = output.rstrip().split("\n")
     # Warnings of attempts that later succeeded stand earlier in the log than the error that ended it.
     for text in ("\n".join(lines[-_LAST_LINES:]), output):
-        for cause in _CAUSES:
-            if re.search(cause.pattern, text):
-                return cause.sentence
+        for known in _CAUSES:
+            if re.search(known.pattern, text):
+                return known.sentence
     if status < 0:
         return f"pip was ended by signal {-status} (out of memory?): run this again"
     return f"pip failed ({_last_error(tuple(lines))})"

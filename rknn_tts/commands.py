@@ -8,12 +8,16 @@ import traceback
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from contracts.errors import EXIT_DONE, EXIT_FAILED, RknnTtsError, UserInput
 from rknn_tts.hints import did_you_mean
 from rknn_tts.progress import Say
 from rknn_tts.report import TRACEBACK_VARIABLE, Report, report_of_failure
 from rknn_tts.request import Option, Request, options
+
+if TYPE_CHECKING:
+    from converters.stages import PackagedCheckpoint
 
 ROOT = Path(__file__).resolve().parents[1]
 """The checkout that rknn-tts runs from."""
@@ -145,12 +149,16 @@ def _families(request: Request, say: Say) -> Report:
             "family": stage.family,
             "stage": stage.name,
             "summary": stage.summary,
-            "default_checkpoint": dataclasses.asdict(stage.default_checkpoint) if stage.default_checkpoint else None,
+            "default_checkpoint": _default_checkpoint(stage.default_checkpoint),
             "options": sorted(stage.options),
         }
         for stage in STAGES
     ]
     return Report(request, extra={"families": families})
+
+
+def _default_checkpoint(packaged: PackagedCheckpoint | None) -> dict[str, object] | None:
+    return {**dataclasses.asdict(packaged), "packages": packaged.packages} if packaged else None
 
 
 def _passes(request: Request, say: Say) -> Report:

