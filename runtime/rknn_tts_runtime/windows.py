@@ -35,26 +35,33 @@ class WindowStep(NamedTuple):
     emit_stop: int
 
 
-def plan_windows(frames: int, width: int, left: int, right: int) -> list[WindowStep]:
-    """The windows that emit every frame of an utterance exactly once, in order.
+def plan_windows(frames: int, width: int, left: int, right: int, overlap: int = 0) -> list[WindowStep]:
+    """The windows that emit every frame of an utterance, in order.
 
     A window in the middle emits `width - left - right` frames. The first also emits its left edge and the last its
     right edge: nothing lies beyond them. The last starts at `frames - width`, so it overlaps the one before by as much
     as it must, holds at least `left` frames of context, and emits what is left.
+
+    Each window's first `overlap` emitted frames are the last that the window before emits, for a cross-fade; every
+    other frame is emitted exactly once.
 
     Args:
         frames: length N of the utterance.
         width: width W of the window.
         left: frames of context before the emitted ones.
         right: frames of context after them.
+        overlap: frames that two neighbours both emit.
 
     Raises:
-        ValueError: `frames` or `width` is not positive, a context is negative, or the contexts leave nothing to emit.
+        ValueError: `frames` or `width` is not positive, a context or `overlap` is negative, the contexts leave nothing
+            to emit, or `overlap` leaves a window no frame of its own.
     """
     if frames < 1:
         raise ValueError(f"an utterance needs at least one frame, not {frames}")
     if width < 1 or left < 0 or right < 0 or left + right >= width:
         raise ValueError(f"a window of {width} frames cannot hold {left} + {right} frames of context and emit any")
+    if not 0 <= overlap < width - left - right:
+        raise ValueError(f"windows that emit {width - left - right} frames cannot share {overlap} with the one before")
     if frames <= width:
         return [WindowStep(0, frames, 0, frames)]
     steps = []
@@ -62,7 +69,8 @@ def plan_windows(frames: int, width: int, left: int, right: int) -> list[WindowS
     while start + width < frames:
         emit_stop = start + width - right
         steps.append(WindowStep(start, width, emit_start, emit_stop))
-        emit_start, start = emit_stop, emit_stop - left
+        emit_start = emit_stop - overlap
+        start = emit_start - left
     steps.append(WindowStep(frames - width, width, emit_start, frames))
     return steps
 
@@ -93,7 +101,7 @@ def walk_windows(
     if len(lengths) != 1:
         raise ValueError(f"the arrays to cut must have one common number of frames, not {sorted(lengths)}")
     for step in plan_windows(lengths.pop(), width, left, right):
-        samples = np.asarray(run(*(_cut(array, step, width) for array in arrays))).reshape(-1)
+        samples = np.asarray(run(*(cut_window(array, step.start, step.valid, width) for array in arrays))).reshape(-1)
         if samples.size != width * hop:
             raise ValueError(
                 f"the window at frame {step.start} gave {samples.size} samples, expected {width} frames x {hop}"
@@ -124,7 +132,8 @@ def decode_windowed(
     return np.concatenate([samples for _, samples in walk_windows(run, [latent, mask], width, left, right, hop)])
 
 
-def _cut(array: FloatArray, step: WindowStep, width: int) -> FloatArray:
+def cut_window(array: FloatArray, start: int, count: int, width: int) -> FloatArray:
+    """The `count` steps of the last axis from `start` on, with zeros on their right up to `width`: `[..., width]`."""
     window = np.zeros((*array.shape[:-1], width), np.float32)
-    window[..., : step.valid] = array[..., step.start : step.start + step.valid]
+    window[..., :count] = array[..., start : start + count]
     return window

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -35,6 +36,22 @@ def test_plan_windows_matches_hand_made_plan_when_given_length(
     assert plan_windows(frames, width=10, left=3, right=3) == [WindowStep(*step) for step in expected]
 
 
+@pytest.mark.parametrize(
+    ("frames", "overlap", "expected"),
+    [
+        # Width 10, 3 + 4 + 3.
+        (10, 1, [(0, 10, 0, 10)]),
+        (13, 1, [(0, 10, 0, 7), (3, 10, 6, 13)]),
+        (14, 1, [(0, 10, 0, 7), (3, 10, 6, 10), (4, 10, 9, 14)]),
+        (12, 3, [(0, 10, 0, 7), (1, 10, 4, 8), (2, 10, 5, 12)]),
+    ],
+)
+def test_plan_windows_matches_hand_made_plan_when_neighbours_overlap(
+    frames: int, overlap: int, expected: list[tuple[int, int, int, int]]
+) -> None:
+    assert plan_windows(frames, 10, 3, 3, overlap) == [WindowStep(*step) for step in expected]
+
+
 geometries = st.tuples(st.integers(0, 40), st.integers(1, 40), st.integers(0, 40))
 
 
@@ -57,6 +74,31 @@ def test_plan_windows_emits_every_frame_once_with_its_context_when_geometry_is_v
         assert step.emit_stop == frames or step.start + width - step.emit_stop >= right
     for step in steps[1:-1]:
         assert step.emit_stop - step.emit_start == emitted
+
+
+@given(frames=st.integers(1, 700), geometry=geometries, data=st.data())
+def test_plan_windows_shares_the_overlap_with_its_context_when_neighbours_overlap(
+    frames: int, geometry: tuple[int, int, int], data: st.DataObject
+) -> None:
+    left, emitted, right = geometry
+    width = left + emitted + right
+    overlap = data.draw(st.integers(0, emitted - 1))
+    steps = plan_windows(frames, width, left, right, overlap)
+
+    assert (steps[0].emit_start, steps[-1].emit_stop) == (0, frames)
+    for before, after in pairwise(steps):
+        assert after.emit_start == before.emit_stop - overlap
+        assert after.emit_stop - after.emit_start > overlap
+    for step in steps:
+        assert 0 <= step.start <= max(0, frames - width)
+        assert step.emit_start == 0 or step.emit_start - step.start >= left
+        assert step.emit_stop == frames or step.start + width - step.emit_stop >= right
+
+
+@pytest.mark.parametrize("overlap", [-1, 4])
+def test_plan_windows_raises_when_overlap_leaves_a_window_nothing_of_its_own(overlap: int) -> None:
+    with pytest.raises(ValueError, match=f"windows that emit 4 frames cannot share {overlap} "):
+        plan_windows(5, 10, 3, 3, overlap)
 
 
 @pytest.mark.parametrize(
