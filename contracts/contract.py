@@ -166,6 +166,7 @@ class Contract:
         noise: the inputs that are noise.
         skipped: names of passes that the user left out.
         cuts_for: the target whose cuts were applied; None: those that pay on every target.
+        role: what this engine is for, among those of its stage that belong together; None where it is the only one.
     """
 
     family: str | None
@@ -183,6 +184,7 @@ class Contract:
     noise: tuple[Noise, ...] = ()
     skipped: tuple[str, ...] = ()
     cuts_for: str | None = None
+    role: str | None = None
 
 
 def contract_to_metadata(contract: Contract) -> dict[str, str]:
@@ -217,7 +219,7 @@ def contract_fault(contract: Contract) -> str | None:
         return f"its host half {host!r:.60} is no plain file name that ends in .onnx"
     if not is_file_name(contract.source.name):
         return f"its source {contract.source.name!r:.60} is no plain file name"
-    for what, name in (("family", contract.family), ("stage", contract.stage)):
+    for what, name in (("family", contract.family), ("stage", contract.stage), ("role", contract.role)):
         if name is not None and not _NAME.fullmatch(name):
             return f"its {what} {name!r:.60} is none: letters, digits, - and _ are, at most {_NAME_CHARACTERS} of them"
     return None
@@ -233,9 +235,9 @@ def is_file_name(name: str) -> bool:
 def short_contract(contract: Contract, target: str, toolkit: str) -> str:
     """The contract in under 1024 bytes of ASCII JSON, for the inside of an engine (toolkit: `custom_string`).
 
-    Keys: family, stage, target, toolkit, source (first 16 hex digits of the digest), in and out ([name, shape,
-    dtype]), window ([frames, emitted, left, right, hop, sample_rate]), cache (numel). Long lists of tensors are
-    replaced by their digest-free count.
+    Keys: family, stage, role (where there is one), target, toolkit, source (first 16 hex digits of the digest), in and
+    out ([name, shape, dtype]), window ([frames, emitted, left, right, hop, sample_rate]), cache (numel). Long lists of
+    tensors are replaced by their digest-free count.
 
     Raises:
         UserInput: even so it does not fit, because a name or a size is longer than any that we write.
@@ -249,6 +251,7 @@ def short_contract(contract: Contract, target: str, toolkit: str) -> str:
         "schema": METADATA_KEY,
         "family": contract.family,
         "stage": contract.stage,
+        **({"role": contract.role} if contract.role is not None else {}),
         "target": target,
         "toolkit": toolkit,
         "source": contract.source.sha256[:16],

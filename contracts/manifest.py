@@ -123,6 +123,7 @@ class Manifest:
     verdicts: tuple[Verdict, ...] = ()
     measurements: tuple[Measurement, ...] = ()
     board: dict[str, Json] | None = None
+    role: str | None = None
     schema: str = ENGINE_SCHEMA
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contracts.verdicts import Verdict, failure
+from gates.padding import without_padding
 from gates.snr import compare_outputs, verdict_of, worst
 
 GATE = "simulator"
@@ -17,13 +18,17 @@ GATE = "simulator"
 Outputs = Mapping[str, NDArray[Any]]
 
 
-def judge_simulator(references: Sequence[Outputs], outputs: Sequence[Outputs], threshold_db: float) -> list[Verdict]:
+def judge_simulator(
+    references: Sequence[Outputs], outputs: Sequence[Outputs], threshold_db: float, against: str = "onnxruntime"
+) -> list[Verdict]:
     """Verdict on the simulator's outputs: the worst window decides, the mean is told.
 
     Args:
-        references: what onnxruntime gave for each window, by output name.
+        references: what each window should give, by output name; the last axis may be shorter than the simulator's,
+            whose rest is padding then.
         outputs: what the simulator gave, in the same order. None at all, or fewer or more windows, fails.
         threshold_db: the least signal-to-noise ratio of the worst window, in dB.
+        against: where the references come from, for the sentence.
     """
     if not outputs or not references:
         missing = "outputs of the simulator" if references else "reference outputs"
@@ -32,12 +37,12 @@ def judge_simulator(references: Sequence[Outputs], outputs: Sequence[Outputs], t
         return [failure(GATE, f"{len(outputs)} windows came back instead of {len(references)}", unit="dB")]
     several = len(references) > 1
     comparisons = [
-        compare_outputs(reference, output).at(f"window {number}" if several else "")
+        compare_outputs(reference, without_padding(output, reference)).at(f"window {number}" if several else "")
         for number, (reference, output) in enumerate(zip(references, outputs, strict=True), start=1)
     ]
     figures = [item.snr_db for item in comparisons]
-    detail = "the simulator against onnxruntime on one window"
+    detail = f"the simulator against {against} on one window"
     if several:
         mean = math.nan if any(item.problem for item in comparisons) else float(np.mean(figures))
-        detail = f"the simulator against onnxruntime, the worst of {len(figures)} windows; their mean is {mean:.1f} dB"
+        detail = f"the simulator against {against}, the worst of {len(figures)} windows; their mean is {mean:.1f} dB"
     return [verdict_of(GATE, worst(comparisons), threshold_db, detail)]

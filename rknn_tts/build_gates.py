@@ -15,7 +15,7 @@ from engine.build import BuildResult
 from logs.judge import judge_log
 from logs.layer_table import Layer, LayerTable, parse_layer_table
 from logs.regtask import RegtaskKey
-from rknn_tts.carried import Feed
+from rknn_tts.carried import Feed, Outputs
 from rknn_tts.numbers import BYTES_PER_MB
 
 
@@ -47,6 +47,7 @@ def judge_build(
     feeds: Sequence[Feed],
     accepted: Sequence[RegtaskKey],
     layers_file: str,
+    originals: Sequence[Outputs] = (),
 ) -> Judged:
     """Judge the log, the layer table and the simulator's outputs of `build`, which compiled `onnx`.
 
@@ -57,8 +58,9 @@ def judge_build(
         feeds: what the simulator ran on.
         accepted: REGTASK keys the user builds past.
         layers_file: the file that will hold every layer, as the manifest names it.
+        originals: what the unpatched original gives on each feed; none: the simulator is compared with onnxruntime on
+            `onnx`.
     """
-    from gates.session import Session  # onnxruntime: only where a build is judged, not where its verdicts are found
     from gates.simulator import judge_simulator
 
     lines = kept_lines(build.lines)
@@ -67,10 +69,11 @@ def judge_build(
     verdicts = list(judged.verdicts)
     memory = summarise_memory(table) if table else None
     verdicts.append(layer_table_verdict(table, memory))
-    session = Session(onnx)
-    references = [session.run(feed) for feed in feeds]
     threshold = contract.thresholds.get(SIMULATOR, SIMULATOR_DB)
-    verdicts += judge_simulator(references, build.simulated, threshold)
+    if originals:
+        verdicts += judge_simulator(originals, build.simulated, threshold, "the unpatched original")
+    else:
+        verdicts += judge_simulator(_run(onnx, feeds), build.simulated, threshold)
     return Judged(
         verdicts=tuple(verdicts),
         measurements=_figures(build),
@@ -79,6 +82,13 @@ def judge_build(
         memory=memory,
         log=judged.summary,
     )
+
+
+def _run(onnx: Path, feeds: Sequence[Feed]) -> list[Outputs]:
+    from gates.session import Session  # onnxruntime: only where a build is judged, not where its verdicts are found
+
+    session = Session(onnx)
+    return [session.run(feed) for feed in feeds]
 
 
 def kept_lines(file: Path) -> list[str]:

@@ -107,11 +107,17 @@ def judge(build: Build, folder: Path, steps: Steps, say: Say) -> Judged:
         from engine.build import read_build
 
         say.step("judging the log and the simulator")
-        feeds = feeds_from_npz(source.feeds)
-        return judge_build(read_build(folder), source.graph, source.contract, feeds, build.accepted, layers_file)
+        feeds, originals = feeds_from_npz(source.feeds), feeds_from_npz(source.originals)
+        result = read_build(folder)
+        return judge_build(result, source.graph, source.contract, feeds, build.accepted, layers_file, originals)
 
-    thresholds = json.dumps(to_json(source.contract.thresholds), sort_keys=True)
-    return steps.value("judge", Judged, {**build.parts, "thresholds": thresholds, "layers": layers_file}, work)
+    parts = {
+        **build.parts,
+        "originals": sha256_of_bytes(source.originals),
+        "thresholds": json.dumps(to_json(source.contract.thresholds), sort_keys=True),
+        "layers": layers_file,
+    }
+    return steps.value("judge", Judged, parts, work)
 
 
 def restore_log(log: Path, lines: Path) -> None:

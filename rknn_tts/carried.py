@@ -25,15 +25,20 @@ from contracts.errors import Refusal, UserInput
 FEEDS_KEY = "rknn-tts/feeds/1"
 """Key of `metadata_props`: base64 of a zlib-compressed npz whose arrays are named `WINDOW/INPUT`."""
 
-SEAL_KEY = "rknn-tts/seal/1"
-"""Key of `metadata_props`: SHA-256 over the bare graph, the contract and the feeds. Against mistakes, not forgers."""
+ORIGINALS_KEY = "rknn-tts/originals/1"
+"""Key of `metadata_props`: packed like the feeds, what the original gives on each, where a stage says so."""
 
-CARRIED_KEYS = (METADATA_KEY, FEEDS_KEY, SEAL_KEY)
+SEAL_KEY = "rknn-tts/seal/1"
+"""Key of `metadata_props`: SHA-256 over the bare graph, the contract, the feeds and what the original gives on them.
+Against mistakes, not forgers."""
+
+CARRIED_KEYS = (METADATA_KEY, FEEDS_KEY, ORIGINALS_KEY, SEAL_KEY)
 
 FEEDS_LIMIT_BYTES = 1 << 30
 """No feed is larger unpacked; a file that claims more is refused before it is unpacked."""
 
 Feed = Mapping[str, NDArray[Any]]
+Outputs = Mapping[str, NDArray[Any]]
 
 DAMAGES = (
     ValueError,
@@ -55,11 +60,13 @@ _NUMBERS = "fiubV"
 """Kinds of dtype that an engine's inputs have; V: bfloat16 and narrower floats, as numpy reads them back."""
 
 
-def carry(graph: bytes, contract: Contract, feeds: Sequence[Feed]) -> bytes:
-    """The serialised ONNX `graph` with `contract` and `feeds` inside, and a seal over all three."""
+def carry(graph: bytes, contract: Contract, feeds: Sequence[Feed], originals: Sequence[Outputs] = ()) -> bytes:
+    """The serialised ONNX `graph` with `contract` and `feeds` inside, what `originals` gave, and a seal over all."""
     bare = without_carried(graph)
     model = onnx.load_model_from_string(bare)
     texts = {**contract_to_metadata(contract), FEEDS_KEY: _pack(feeds)}
+    if originals:
+        texts[ORIGINALS_KEY] = _pack(originals)
     for key, text in {**texts, SEAL_KEY: _seal(bare, texts)}.items():
         model.metadata_props.add(key=key, value=text)
     return bytes(model.SerializeToString(deterministic=True))
@@ -83,7 +90,7 @@ def check_seal(graph: bytes, where: str) -> None:
         Refusal: something was changed since.
     """
     metadata = {entry.key: entry.value for entry in onnx.load_model_from_string(graph).metadata_props}
-    texts = {key: metadata[key] for key in (METADATA_KEY, FEEDS_KEY) if key in metadata}
+    texts = {key: metadata[key] for key in (METADATA_KEY, FEEDS_KEY, ORIGINALS_KEY) if key in metadata}
     if metadata.get(SEAL_KEY) != _seal(without_carried(graph), texts):
         raise Refusal(
             f"{where}: was changed after it was exported, so the verdicts it carries are not about this graph. Export "
@@ -112,7 +119,20 @@ def carried_feeds(model: ir.Model, where: str) -> tuple[dict[str, NDArray[Any]],
     Raises:
         UserInput: they are damaged.
     """
-    text = model.metadata_props.get(FEEDS_KEY)
+    return _carried_arrays(model, FEEDS_KEY, "feeds", where)
+
+
+def carried_originals(model: ir.Model, where: str) -> tuple[dict[str, NDArray[Any]], ...]:
+    """What the unpatched original gave on each of the feeds in `model`; nothing where it does not say.
+
+    Raises:
+        UserInput: they are damaged.
+    """
+    return _carried_arrays(model, ORIGINALS_KEY, "outputs of the original", where)
+
+
+def _carried_arrays(model: ir.Model, key: str, what: str, where: str) -> tuple[dict[str, NDArray[Any]], ...]:
+    text = model.metadata_props.get(key)
     if text is None:
         return ()
     try:
@@ -122,7 +142,7 @@ def carried_feeds(model: ir.Model, where: str) -> tuple[dict[str, NDArray[Any]],
             raise ValueError(f"more than {FEEDS_LIMIT_BYTES} bytes")
         return feeds_from_npz(data)
     except DAMAGES as error:
-        raise UserInput(f"{where}: carries damaged feeds ({error}); export it again.") from error
+        raise UserInput(f"{where}: carries damaged {what} ({error}); export it again.") from error
 
 
 def feeds_to_npz(feeds: Sequence[Feed]) -> bytes:

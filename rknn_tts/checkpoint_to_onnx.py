@@ -19,9 +19,10 @@ from contracts.serial import from_json, to_json
 from contracts.verdicts import Verdict
 from converters.onnx_file import external_files
 from converters.registry import STAGES
-from converters.stages import Checkpoint, Session, Stage, StageExport, StageOptions, find_stage
+from converters.stages import Checkpoint, Opened, Session, Stage, StageExport, StageOptions, find_stage
 from rknn_tts.carried import feeds_to_npz
 from rknn_tts.export_step import Proof, finished_contract, prove
+from rknn_tts.extras import ensure_extras
 from rknn_tts.finished_graph import serialised
 from rknn_tts.packaged import fetch_packaged
 from rknn_tts.parity import followed_feeds
@@ -34,6 +35,7 @@ from surgery.declaration import Pass, Rewritten
 from surgery.preflight import preflight
 
 MODEL_FILE, HOST_FILE, FEEDS_FILE, INFO_FILE = "model.onnx", "host.onnx", "feeds.npz", "export.json"
+ORIGINALS_FILE = "originals.npz"
 
 
 @dataclass(frozen=True)
@@ -55,26 +57,23 @@ class Exported:
 
 
 @dataclass(frozen=True)
-class Conversion:
-    """One checkpoint on its way through one stage. It is opened and rewritten when somebody needs it, and once.
+class OpenCheckpoint:
+    """One checkpoint for one stage, for all engines that are made of it. It is opened when somebody needs it, and once.
 
     Attributes:
         stage, checkpoint, options: what is converted, and how.
-        target: whose cuts run on it; None: those that pay on every target.
-        skipped: names of passes that are left out.
         say: gets the progress.
     """
 
     stage: Stage
     checkpoint: Checkpoint
     options: StageOptions
-    target: str | None
-    skipped: tuple[str, ...]
     say: Say
 
     @cached_property
-    def opened(self) -> StageExport:
-        """The checkpoint, opened at the stage's seam."""
+    def export_of(self) -> Opened:
+        """The open checkpoint: the export of each of its engines."""
+        ensure_extras(self.stage.extras, self.say)
         self.say.step(f"opening {self.checkpoint.path.name}")
         return self.stage.open(self.checkpoint, self.options, self.open_session)
 
@@ -85,10 +84,60 @@ class Conversion:
         return OrtSession(model, name=str(self.checkpoint.path)).run
 
     @cached_property
+    def inputs(self) -> tuple[Path, ...]:
+        """The checkpoint's file, and those that belong to it."""
+        path = self.checkpoint.path
+        beside = [path.with_name(name) for name in self.stage.beside]
+        config = [Path(self.options.config)] if self.options.config is not None else []
+        found = [file for file in (*_companions(path), *beside, *config) if file.is_file()]
+        return tuple(dict.fromkeys((path, *found)))
+
+    @cached_property
+    def parts(self) -> dict[str, str]:
+        """What an export depends on, code, target and role aside."""
+        path, source, material = self.checkpoint.path, self.checkpoint.source, self.checkpoint.material
+        return {
+            "stage": f"{self.stage.family} {self.stage.name}",
+            "checkpoint": source.sha256,
+            "companions": " ".join(f"{_said(p, path.parent)}:{sha256_of(p)}" for p in self.inputs[1:]),
+            "source": f"{source.kind} {source.name}",
+            "material": sha256_of(material) if material is not None else "",
+            "options": json.dumps(to_json(self.options)),
+        }
+
+
+@dataclass(frozen=True)
+class Conversion:
+    """An open checkpoint on its way to one engine. It is rewritten when somebody needs that, and once.
+
+    Attributes:
+        origin: the checkpoint.
+        role: which of the stage's engines this is.
+        target: whose cuts run on it; None: those that pay on every target.
+        skipped: names of passes that are left out.
+    """
+
+    origin: OpenCheckpoint
+    role: str
+    target: str | None
+    skipped: tuple[str, ...]
+
+    @property
+    def say(self) -> Say:
+        """Gets the progress."""
+        return self.origin.say
+
+    @cached_property
+    def opened(self) -> StageExport:
+        """The checkpoint, opened at the stage's seam."""
+        return self.origin.export_of(self.role)
+
+    @cached_property
     def passes(self) -> tuple[Pass, ...]:
         """The stage's own passes, where they pay, and then those that every graph goes through."""
         own = (bound for bound in self.opened.passes if runs_for(bound.declaration, self.target))
-        return without_skipped((*own, *preflight(self.target)), self.skipped)
+        cuts = (bound for bound in self.opened.cuts(self.target) if runs_for(bound.declaration, self.target))
+        return without_skipped((*own, *preflight(self.target, tuple(cuts))), self.skipped)
 
     @cached_property
     def rewritten(self) -> Sequence[Rewritten]:
@@ -98,34 +147,29 @@ class Conversion:
         return rewrite(self.opened.model, passes)
 
     @cached_property
-    def inputs(self) -> tuple[Path, ...]:
-        """The checkpoint's file, and those that belong to it."""
-        return (self.checkpoint.path, *_companions(self.checkpoint.path))
-
-    @cached_property
     def parts(self) -> dict[str, str]:
         """What the export depends on, code aside."""
-        path, source = self.checkpoint.path, self.checkpoint.source
         return {
-            "stage": f"{self.stage.family} {self.stage.name}",
-            "checkpoint": source.sha256,
-            "companions": " ".join(f"{p.relative_to(path.parent)}:{sha256_of(p)}" for p in self.inputs[1:]),
-            "source": f"{source.kind} {source.name}",
-            "options": json.dumps(to_json(self.options)),
+            **self.origin.parts,
+            "role": self.role,
             "target": self.target or "",
             "no_pass": " ".join(self.skipped),
         }
 
 
-def open_conversion(request: Request, target: str | None, say: Say) -> Conversion:
-    """The conversion that `request` asks for, with what pays on `target`; a default checkpoint is fetched.
+def open_conversions(request: Request, target: str | None, say: Say) -> tuple[Conversion, ...]:
+    """The conversions that `request` asks for, with what pays on `target`, one for each of the stage's engines.
+
+    A default checkpoint is fetched, and so is what the stage's gates need.
 
     Raises:
         UserInput: no such family, stage or file, or an option that the stage does not have.
     """
     stage = _stage(request)
-    skipped = tuple(sorted(set(request.no_pass)))
-    return Conversion(stage, _checkpoint(request, stage, say), _options(request, stage), target, skipped, say)
+    options = _options(request, stage)
+    roles, skipped = stage.roles(options), tuple(sorted(set(request.no_pass)))
+    checkpoint = OpenCheckpoint(stage, _checkpoint(request, stage, say), options, say)
+    return tuple(Conversion(checkpoint, role, target, skipped) for role in roles)
 
 
 def export_graph(conversion: Conversion, steps: Steps) -> Exported:
@@ -140,8 +184,9 @@ def export_graph(conversion: Conversion, steps: Steps) -> Exported:
         contract = finished_contract(opened, conversion.rewritten, conversion.skipped, conversion.target)
         (folder / MODEL_FILE).write_bytes(serialised(graph))
         feeds = (*opened.feeds, *opened.padded_feeds)
-        followed = followed_feeds(opened.model, conversion.rewritten, conversion.open_session, feeds)
+        followed = followed_feeds(opened.model, conversion.rewritten, conversion.origin.open_session, feeds)
         (folder / FEEDS_FILE).write_bytes(feeds_to_npz(followed))
+        (folder / ORIGINALS_FILE).write_bytes(feeds_to_npz(opened.references))
         if opened.host is not None:
             host = folder / HOST_FILE
             host.write_bytes(serialised(opened.host))
@@ -167,13 +212,13 @@ def prove_export(conversion: Conversion, exported: Exported, steps: Steps) -> Pr
     def work() -> Proof:
         rewritten = conversion.rewritten
         if sha256_of_bytes(serialised(rewritten[-1].model)) != graph:
-            name = conversion.checkpoint.path.name
+            name = conversion.origin.checkpoint.path.name
             raise GateFailure(
                 f"{name} gives another graph now than the one that was exported, so nothing is proven of that: was "
                 f"{name}, or what belongs to it, changed meanwhile? Run the command again with --force."
             )
         conversion.say.step("comparing with the full-length decode")
-        return prove(conversion.opened, conversion.passes, rewritten, conversion.open_session)
+        return prove(conversion.opened, conversion.passes, rewritten, conversion.origin.open_session)
 
     return steps.value("prove", Proof, {**conversion.parts, "graph": graph}, work)
 
@@ -186,6 +231,14 @@ def _stage(request: Request) -> Stage:
 
 
 def _checkpoint(request: Request, stage: Stage, say: Say) -> Checkpoint:
+    checkpoint = _named_checkpoint(request, stage, say)
+    if stage.material is None:
+        return checkpoint
+    material = fetch_packaged(stage.material, cache_folder() / CHECKPOINTS_FOLDER, say.step)
+    return dataclasses.replace(checkpoint, material=material.path)
+
+
+def _named_checkpoint(request: Request, stage: Stage, say: Say) -> Checkpoint:
     if request.checkpoint is not None:
         path = Path(request.checkpoint)
         if not path.is_file():
@@ -205,6 +258,11 @@ def _options(request: Request, stage: Stage) -> StageOptions:
         if value is not None and value is not False and name not in stage.options:
             raise UserInput(f"{stage.family} {stage.name} has no option --{name.replace('_', '-')}.")
     return StageOptions(**given)
+
+
+def _said(path: Path, folder: Path) -> str:
+    """`path` as it is seen from `folder`, or its name where it lies elsewhere: an export knows no other place."""
+    return str(path.relative_to(folder)) if path.is_relative_to(folder) else path.name
 
 
 def _companions(path: Path) -> list[Path]:

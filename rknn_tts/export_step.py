@@ -17,6 +17,7 @@ from contracts.contract import Contract, PassRecord, Window
 from contracts.errors import ToolFailure
 from contracts.verdicts import Measurement, Verdict, failure
 from converters.stages import FloatArray, OpenSession, Session, StageExport, WindowedDecode
+from gates.padding import without_padding
 from gates.snr import compare
 from gates.windows import Thresholds, window_gates
 from rknn_tts.finished_graph import described
@@ -72,13 +73,23 @@ def prove(
     verdicts += [failure(gate, reason, unit="dB") for gate, reason in evidence.unreached.items()]
     for item in evidence.equalities:
         verdicts.append(compare(item.gate, item.reference, item.measured, item.minimum_db, item.detail))
+    verdicts += evidence.verdicts
 
     def run(feed: Mapping[str, NDArray[np.generic]]) -> dict[str, NDArray[np.generic]]:
         (followed,) = followed_feeds(export.model, rewritten, open_session, [feed])
         return parity.session(followed)
 
-    walked, measurements = _walk(export.contract.window, evidence.decode, run)
-    return Proof(parity.records, (*verdicts, *walked), tuple(measurements))
+    for owed in evidence.expectations:
+        measured = without_padding(run(owed.feed), owed.reference)
+        verdicts.append(compare(owed.gate, owed.reference, measured, owed.minimum_db, owed.detail))
+    measurements = list(evidence.measurements)
+    if evidence.decode is not None:
+        walked, figures = _walk(export.contract.window, evidence.decode, run)
+        verdicts += walked
+        measurements += figures
+    elif not evidence.expectations:
+        verdicts.append(failure("fp32.windows", "nothing compares the finished graph with the original", unit="dB"))
+    return Proof(parity.records, tuple(verdicts), tuple(measurements))
 
 
 def _walk(window: Window | None, decode: WindowedDecode, run: Session) -> tuple[list[Verdict], list[Measurement]]:

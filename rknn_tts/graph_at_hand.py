@@ -11,10 +11,15 @@ from pathlib import Path
 from contracts.contract import Contract
 from contracts.files import sha256_of, sha256_of_bytes
 from contracts.verdicts import Measurement, Verdict
-from rknn_tts.carried import carry, feeds_from_npz
+from rknn_tts.carried import carry, feeds_from_npz, feeds_to_npz
 from rknn_tts.export_step import Proof
 from rknn_tts.progress import Say
 from rknn_tts.steps import Steps
+
+
+def nothing_carried() -> bytes:
+    """An npz of no arrays."""
+    return feeds_to_npz(())
 
 
 @dataclass(frozen=True)
@@ -32,6 +37,7 @@ class OnnxSource:
         inputs: the user's files that it was made from; what is written replaces none of them.
         refused: failed verdicts on places that a pass had to rewrite and could not.
         exported: whether it came as one ONNX that `export` wrote.
+        make_originals: gives `originals`; called when somebody needs them, and once.
     """
 
     graph: Path
@@ -44,11 +50,17 @@ class OnnxSource:
     inputs: tuple[Path, ...]
     refused: tuple[Verdict, ...] = ()
     exported: bool = False
+    make_originals: Callable[[], bytes] = nothing_carried
 
     @cached_property
     def feeds(self) -> bytes:
         """Real inputs of the graph, as an npz (`carried.feeds_to_npz`)."""
         return self.make_feeds()
+
+    @cached_property
+    def originals(self) -> bytes:
+        """What the unpatched original gives on each of the feeds, as an npz like theirs; an empty one: none is said."""
+        return self.make_originals()
 
 
 @dataclass(frozen=True)
@@ -118,4 +130,5 @@ def with_proof(contract: Contract, proof: Proof) -> Contract:
 
 def twin_of(source: OnnxSource, proof: Proof) -> bytes:
     """The ONNX that stands beside the engine: the graph of `source` with contract, proof and feeds inside."""
-    return carry(source.graph.read_bytes(), with_proof(source.contract, proof), feeds_from_npz(source.feeds))
+    feeds, originals = feeds_from_npz(source.feeds), feeds_from_npz(source.originals)
+    return carry(source.graph.read_bytes(), with_proof(source.contract, proof), feeds, originals)

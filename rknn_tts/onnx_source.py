@@ -10,7 +10,14 @@ from contracts.contract import NAME_ADVICE, Contract, is_file_name
 from contracts.errors import UserInput
 from contracts.files import sha256_of
 from converters.onnx_file import external_files, read_onnx
-from rknn_tts.carried import carried_contract, carried_feeds, check_seal, feeds_to_npz, without_carried
+from rknn_tts.carried import (
+    carried_contract,
+    carried_feeds,
+    carried_originals,
+    check_seal,
+    feeds_to_npz,
+    without_carried,
+)
 from rknn_tts.export_step import Proof
 from rknn_tts.foreign_onnx import digests_of, open_foreign
 from rknn_tts.graph_at_hand import OnnxSource
@@ -49,6 +56,7 @@ def open_source(path: Path, request: Request, target: str, steps: Steps, say: Sa
 
     graph = steps.folder("bare", before, bare) / "model.onnx"
     feeds = feeds_to_npz(carried_feeds(model, str(path)))
+    originals = feeds_to_npz(carried_originals(model, str(path)))
     host, notes = _host_beside(contract, path)
     notes += _cuts_notes(contract, target)
     proof = Proof(contract.passes, contract.verdicts, contract.measurements)
@@ -56,7 +64,16 @@ def open_source(path: Path, request: Request, target: str, steps: Steps, say: Sa
     _check_unchanged(path, before)
     inputs = (path, *external_files(path))
     return OnnxSource(
-        graph, path.stem, contract, host, lambda: feeds, lambda: proof, notes, inputs, refused=(), exported=True
+        graph,
+        path.stem,
+        contract,
+        host,
+        lambda: feeds,
+        lambda: proof,
+        notes,
+        inputs,
+        exported=True,
+        make_originals=lambda: originals,
     )
 
 

@@ -16,15 +16,38 @@ from rknn_tts.failing import keep_verdicts, stop_if_failed
 from rknn_tts.graph_at_hand import GraphInfo, NumericGates, OnnxSource, check_graph, judge_numbers
 from rknn_tts.outcome import Outcome
 from rknn_tts.overwriting import check_engine_places
-from rknn_tts.places import ANOTHER_FOLDER, Places, engine_places, make_folder
+from rknn_tts.places import ANOTHER_FOLDER, Places, engine_places, make_folder, set_place
 from rknn_tts.progress import Say
-from rknn_tts.publication import publish_engine
+from rknn_tts.publication import Finished, publish_engine, publish_set
 from rknn_tts.request import Request
 from rknn_tts.steps import Steps
 
 
 def convert_onnx(request: Request, target: str, source: OnnxSource, steps: Steps, say: Say) -> Outcome:
     """Compile `source` for `target`, and publish the engine if every gate lets it.
+
+    Raises:
+        UserInput, GateFailure, ToolFailure, NotWritten: see `finish_engine`.
+    """
+    return publish_engine(finish_engine(request, target, source, steps, say), steps)
+
+
+def convert_set(request: Request, target: str, sources: Sequence[OnnxSource], steps: Steps, say: Say) -> Outcome:
+    """Compile `sources`, which belong together, and publish all engines with the manifest of their set, or none.
+
+    Raises:
+        UserInput, GateFailure, ToolFailure, NotWritten: see `finish_engine`; or `--output` names one file.
+    """
+    place = set_place(sources[0].contract, target, request.output)
+    finished = []
+    for source in sources:
+        say.step(f"{source.contract.role}: compiling")
+        finished.append(finish_engine(request, target, source, steps, say))
+    return publish_set(finished, place, steps)
+
+
+def finish_engine(request: Request, target: str, source: OnnxSource, steps: Steps, say: Say) -> Finished:
+    """Compile `source` for `target`, as far as a finished engine that is not in its place yet.
 
     The numeric gates run while the toolkit compiles; the build ends as soon as one of them fails.
 
@@ -57,7 +80,7 @@ def convert_onnx(request: Request, target: str, source: OnnxSource, steps: Steps
     judged = judge(build, folder, steps, say)
     verdicts = (*proven, *judged.verdicts)
     stop_if_failed(verdicts, places.failed, places.log, f"{places.engine.name} was not written")
-    return publish_engine(build, graph, numbers, judged, folder, steps)
+    return Finished(build, graph, numbers, judged, folder)
 
 
 def _stop_early(gates: Background[NumericGates], graph: GraphInfo, places: Places) -> None:

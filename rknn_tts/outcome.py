@@ -20,6 +20,7 @@ class Outcome:
         notes: sentences for the user (where the checkpoint comes from, what is unproven).
         reused: names of the steps whose finished result was found.
         log: the kept build log; None for `export`.
+        members: of engines that belong together, what each came to; all the rest is of all of them then.
     """
 
     files: tuple[str, ...]
@@ -29,3 +30,4 @@ class Outcome:
     notes: tuple[str, ...]
     reused: tuple[str, ...]
     log: str | None = None
+    members: tuple[Outcome, ...] = ()

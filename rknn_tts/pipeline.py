@@ -7,25 +7,28 @@ Heavy libraries are imported inside the steps that need them.
 from __future__ import annotations
 
 import functools
+from dataclasses import dataclass
 from pathlib import Path
 
 from contracts.errors import UserInput
+from contracts.verdicts import Measurement, Verdict
 from engine.targets import resolve_target
 from rknn_tts.checkpoint_to_onnx import (
     FEEDS_FILE,
     HOST_FILE,
     MODEL_FILE,
+    ORIGINALS_FILE,
     Conversion,
     export_graph,
-    open_conversion,
+    open_conversions,
     prove_export,
 )
 from rknn_tts.failing import stop_if_failed
 from rknn_tts.graph_at_hand import OnnxSource, check_graph, judge_numbers, twin_of, with_proof
-from rknn_tts.onnx_to_engine import convert_onnx
+from rknn_tts.onnx_to_engine import convert_onnx, convert_set
 from rknn_tts.outcome import Outcome
 from rknn_tts.overwriting import check_export_places
-from rknn_tts.places import export_failed_place, export_place, make_folder
+from rknn_tts.places import export_failed_place, export_place, make_folder, set_place
 from rknn_tts.progress import Say
 from rknn_tts.publish import publish
 from rknn_tts.request import Request
@@ -40,7 +43,10 @@ def engine(request: Request, say: Say) -> Outcome:
     """
     target = _target(request)
     steps = open_steps(request.force, say.note)
-    return convert_onnx(request, target, _exported(open_conversion(request, target, say), steps), steps, say)
+    sources = [_exported(conversion, steps) for conversion in open_conversions(request, target, say)]
+    if len(sources) == 1:
+        return convert_onnx(request, target, sources[0], steps, say)
+    return convert_set(request, target, sources, steps, say)
 
 
 def export(request: Request, say: Say) -> Outcome:
@@ -51,7 +57,35 @@ def export(request: Request, say: Say) -> Outcome:
     """
     steps = open_steps(request.force, say.note)
     target = _target(request) if request.target is not None else None
-    source = _exported(open_conversion(request, target, say), steps)
+    sources = [_exported(conversion, steps) for conversion in open_conversions(request, target, say)]
+    if len(sources) > 1:
+        set_place(sources[0].contract, target or "", request.output)  # several files need a folder
+    exports = [_finished_export(source, target, request, steps, say) for source in sources]
+    publish(list(dict(item for exported in exports for item in exported.files).items()))
+    for source in sources:
+        export_failed_place(source.contract, source.stem).unlink(missing_ok=True)
+    return Outcome(
+        files=tuple(dict.fromkeys(str(path) for exported in exports for path, _ in exported.files)),
+        manifest=None,
+        verdicts=tuple(verdict for exported in exports for verdict in exported.verdicts),
+        measurements=tuple(figure for exported in exports for figure in exported.measurements),
+        notes=tuple(dict.fromkeys(note for source in sources for note in source.notes)),
+        reused=tuple(dict.fromkeys(steps.reused)),
+    )
+
+
+@dataclass(frozen=True)
+class FinishedExport:
+    """An ONNX that every gate lets through, with the files that are written for it, and is not in its place yet."""
+
+    files: tuple[tuple[Path, bytes], ...]
+    verdicts: tuple[Verdict, ...]
+    measurements: tuple[Measurement, ...]
+
+
+def _finished_export(
+    source: OnnxSource, target: str | None, request: Request, steps: Steps, say: Say
+) -> FinishedExport:
     place = export_place(source.contract, source.stem, target, request.output)
     check_export_places(source, place, request.output is not None)
     make_folder(place.parent)
@@ -63,16 +97,7 @@ def export(request: Request, say: Say) -> Outcome:
     files = [(place, twin_of(source, numbers.proof))]
     if contract.host and source.host:
         files.append((place.with_name(contract.host.file), source.host.read_bytes()))
-    publish(files)
-    failed.unlink(missing_ok=True)
-    return Outcome(
-        files=tuple(str(path) for path, _ in files),
-        manifest=None,
-        verdicts=verdicts,
-        measurements=(*contract.measurements, *graph.measurements),
-        notes=source.notes,
-        reused=tuple(steps.reused),
-    )
+    return FinishedExport(tuple(files), verdicts, (*contract.measurements, *graph.measurements))
 
 
 def compile_onnx(request: Request, say: Say) -> Outcome:
@@ -115,6 +140,7 @@ def _exported(conversion: Conversion, steps: Steps) -> OnnxSource:
         make_feeds=(folder / FEEDS_FILE).read_bytes,
         prove=functools.partial(prove_export, conversion, exported, steps),
         notes=info.notes,
-        inputs=conversion.inputs,
+        inputs=conversion.origin.inputs,
         refused=info.refused,
+        make_originals=(folder / ORIGINALS_FILE).read_bytes,
     )

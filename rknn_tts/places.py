@@ -65,6 +65,18 @@ def engine_places(contract: Contract, stem: str, target: str, output: str | None
     )
 
 
+def set_place(contract: Contract, target: str, output: str | None) -> Path:
+    """The manifest of a set of engines, of which `contract` is one; `output` is a folder.
+
+    Raises:
+        UserInput: `output` names one file.
+    """
+    if output is not None and Path(output).suffix and not output.endswith("/") and not Path(output).is_dir():
+        raise UserInput(f"--output {output}: several engines are written; name a folder, or one of them with --member.")
+    folder = ENGINES / target / (voice_of(contract) or "")
+    return _chosen(output, folder, f"{contract.family}-{contract.stage}.set.json")
+
+
 def export_place(contract: Contract, stem: str, target: str | None, output: str | None) -> Path:
     """Where the exported ONNX goes; `output` is a folder, or the file itself (.onnx).
 

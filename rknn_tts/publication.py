@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from contracts.errors import UserInput
 from contracts.files import sha256_of_bytes
-from contracts.manifest import EngineFile, Manifest, OnnxTwin, Toolkit, manifest_text, read_manifest
+from contracts.manifest import EngineFile, Manifest, OnnxTwin, SetManifest, Toolkit, manifest_text, read_manifest
 from contracts.serial import to_json
 from contracts.verdicts import Status, Verdict
 from engine.result import ENGINE_FILE, read_disabled_rules
@@ -24,14 +24,77 @@ from rknn_tts.steps import Steps
 TOOLKIT = "rknn-toolkit2"
 
 
-def publish_engine(
-    build: Build, graph: GraphInfo, numbers: NumericGates, judged: Judged, folder: Path, steps: Steps
-) -> Outcome:
-    """Put the engine in `folder` in its place, with its ONNX twin, host half, layer table and, last, its manifest.
+@dataclass(frozen=True)
+class Finished:
+    """An engine that every gate lets through, and is not in its place yet.
+
+    Attributes:
+        build: what was built, and where it goes.
+        graph: the verdicts on its graph.
+        numbers: the numeric verdicts.
+        judged: the verdicts on the build.
+        folder: the build's result.
+    """
+
+    build: Build
+    graph: GraphInfo
+    numbers: NumericGates
+    judged: Judged
+    folder: Path
+
+
+@dataclass(frozen=True)
+class Publication:
+    """What is written for one engine, in order, and its manifest."""
+
+    files: tuple[tuple[Path, bytes], ...]
+    manifest: Manifest
+
+
+def publish_engine(finished: Finished, steps: Steps) -> Outcome:
+    """Put an engine in its place, with its ONNX twin, host half, layer table and, last, its manifest.
 
     Raises:
         NotWritten: a place cannot be written; all of them are as they were.
     """
+    publication = publication_of(finished)
+    publish(publication.files)
+    return _outcome(finished, publication, steps)
+
+
+def publish_set(members: Sequence[Finished], place: Path, steps: Steps) -> Outcome:
+    """Put engines that belong together in their places, all or none, and the manifest of the set behind them.
+
+    Args:
+        members: the engines.
+        place: where the set's manifest goes: their own folder.
+        steps: the finished steps.
+
+    Raises:
+        NotWritten: a place cannot be written; all of them are as they were.
+    """
+    publications = [publication_of(member) for member in members]
+    names = tuple(member.build.places.manifest.name for member in members)
+    manifest = (place, manifest_text(SetManifest(names)).encode())
+    # A file of several members (their host half) is written once.
+    files = list(dict((*(item for p in publications for item in p.files), manifest)).items())
+    publish(files)
+    outcomes = tuple(_outcome(*both, steps) for both in zip(members, publications, strict=True))
+    return Outcome(
+        files=tuple(str(path) for path, _ in files),
+        manifest=None,
+        verdicts=tuple(replace(v, gate=f"{_role(o)}.{v.gate}") for o in outcomes for v in o.verdicts),
+        measurements=tuple(replace(m, name=f"{_role(o)}.{m.name}") for o in outcomes for m in o.measurements),
+        notes=tuple(dict.fromkeys(note for o in outcomes for note in o.notes)),
+        reused=tuple(dict.fromkeys(steps.reused)),
+        members=outcomes,
+    )
+
+
+def publication_of(finished: Finished) -> Publication:
+    """The files of a finished engine, its manifest last."""
+    build, graph, numbers, judged = finished.build, finished.graph, finished.numbers, finished.judged
+    folder = finished.folder
     source, places, engine = build.source, build.places, (folder / ENGINE_FILE).read_bytes()
     contract = with_proof(source.contract, numbers.proof)
     twin = twin_of(source, numbers.proof)
@@ -55,6 +118,7 @@ def publish_engine(
         thresholds=contract.thresholds,
         passes=contract.passes,
         skipped=contract.skipped,
+        role=contract.role,
         verdicts=(*numbers.verdicts, *graph.verdicts, *judged.verdicts),
         measurements=(*contract.measurements, *graph.measurements, *judged.measurements),
     )
@@ -64,17 +128,27 @@ def publish_engine(
     if source.host is not None and manifest.host is not None:
         files.append((places.engine.with_name(manifest.host.file), source.host.read_bytes()))
     files += [(places.layers, every_layer.encode()), (places.manifest, manifest_text(manifest).encode())]
-    publish(files)
+    return Publication(tuple(files), manifest)
+
+
+def _outcome(finished: Finished, publication: Publication, steps: Steps) -> Outcome:
+    """What the user is told of an engine that is in its place now."""
+    manifest, places = publication.manifest, finished.build.places
     places.failed.unlink(missing_ok=True)
+    notes = (*finished.build.source.notes, *_rule_notes(manifest.toolkit), *_unproven_notes(manifest.verdicts))
     return Outcome(
-        files=tuple(str(path) for path, _ in files),
+        files=tuple(str(path) for path, _ in publication.files),
         manifest=manifest,
         verdicts=manifest.verdicts,
         measurements=manifest.measurements,
-        notes=(*source.notes, *_rule_notes(manifest.toolkit), *_unproven_notes(manifest.verdicts)),
-        reused=tuple(steps.reused),
+        notes=notes,
+        reused=tuple(dict.fromkeys(steps.reused)),
         log=str(places.log),
     )
+
+
+def _role(outcome: Outcome) -> str:
+    return str(outcome.manifest.role) if outcome.manifest is not None else ""
 
 
 def _with_board_figures(manifest: Manifest, places: Places) -> Manifest:
@@ -84,7 +158,7 @@ def _with_board_figures(manifest: Manifest, places: Places) -> Manifest:
     except UserInput:
         return manifest
     same = earlier.engine.sha256 == manifest.engine.sha256
-    return dataclasses.replace(manifest, board=earlier.board) if same else manifest
+    return replace(manifest, board=earlier.board) if same else manifest
 
 
 def _rule_notes(toolkit: Toolkit) -> list[str]:

@@ -79,10 +79,16 @@ def report_json(report: Report) -> str:
         "reused": to_json(outcome.reused),
         "log": outcome.log,
         "manifest": to_json(outcome.manifest),
+        **({"members": [_member_json(member) for member in outcome.members]} if outcome.members else {}),
         **{key: to_json(value) for key, value in report.extra.items()},
     }
     # ASCII: a name may hold what the stream's encoding, or UTF-8 itself, cannot carry.
     return json.dumps(data, allow_nan=False) + "\n"
+
+
+def _member_json(member: Outcome) -> Json:
+    """One engine of a set; its verdicts and measurements stand in its manifest."""
+    return {"files": to_json(member.files), "log": member.log, "manifest": to_json(member.manifest)}
 
 
 def _sentence(error: BaseException) -> tuple[str, int]:

@@ -77,6 +77,17 @@ class Request:
         "Mask inside the decoder too, so that utterances shorter than a window end exactly.", CONVERTING, False
     )
     sample_rate: int | None = _option("Samples per second, for a checkpoint that does not state it.", CONVERTING)
+    config: str | None = _option("The model's config.json, where it does not stand beside the checkpoint.", CONVERTING)
+    member: str | None = _option("Only this one of a stage's engines: full or short (kokoro).", CONVERTING)
+    norm: str | None = _option(
+        "How the engine for whole windows normalises: native, or gap (means by pooling); the cheaper one by default.",
+        CONVERTING,
+    )
+    sine: str | None = _option("How sines are computed: triangle, fine, floor, clip or exact.", CONVERTING)
+    max_axis: int | None = _option(
+        "Walk windows of at most this many spectrogram columns inside the graph, for a wider --window.", CONVERTING
+    )
+    padding: int | None = _option("Frames of context on each side of a window inside the graph.", CONVERTING)
     passes: list[str] = _option(
         "A pass to run, in this order: NAME or NAME:key=value,... May be repeated; all that compile runs by default.",
         ("surgery",),

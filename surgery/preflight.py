@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from surgery.cuts import cuts
 from surgery.declaration import Pass
 from surgery.decompose_functions import decompose_functions
@@ -49,13 +51,14 @@ from surgery.rewrite_wide_dilation import rewrite_wide_dilation
 from surgery.rewrite_zeroed_absolutes import rewrite_zeroed_absolutes
 
 
-def preflight(target: str | None = None) -> tuple[Pass, ...]:
+def preflight(target: str | None = None, own: Sequence[Pass] = ()) -> tuple[Pass, ...]:
     """What runs on every graph: what it needs to be compiled, and the cuts that pay on `target`, in between.
 
     Args:
         target: None for what pays on every target.
+        own: a stage's own cuts, which run before the others.
     """
-    return (*to_operators(), *cuts(target), *to_hardware())
+    return (*to_operators(), *own, *cuts(target), *to_hardware())
 
 
 def owed() -> tuple[Pass, ...]:
