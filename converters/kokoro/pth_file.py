@@ -1,0 +1,151 @@
+"""The official `.pth`: a dictionary of state dicts, read without running anything in it, and written.
+
+Only tensors, dictionaries and plain values come out of `torch.load(weights_only=True)`; a pickle that asks for anything
+else is refused. torch is imported here only, when such a file is read or written.
+"""
+
+from __future__ import annotations
+
+import io
+import warnings
+from collections.abc import Iterator, Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from pickle import UnpicklingError
+
+import numpy as np
+from numpy.typing import NDArray
+
+from contracts.errors import Refusal, ToolFailure, UserInput
+from contracts.files import write_whole
+from converters.kokoro.layout import TOP_KEYS, WRAPPER
+
+Weights = dict[str, NDArray[np.float32]]
+
+_COUNTERS = (".position_ids", ".num_batches_tracked")
+"""Buffers of whole numbers that older versions of transformers and torch saved; no weights."""
+
+_NORM_AFFINE = (".norm.weight", ".norm.bias")
+"""Scale and shift of an instance norm, which the reference only has for its exporter's sake: one and zero."""
+
+_OTHER_LAYOUT = (
+    "is no Kokoro checkpoint: it has {got} at the top, and Kokoro's has {wanted}; give the official kokoro-v1_0.pth"
+)
+
+
+def read_pth(path: Path) -> Weights:
+    """The tensors of the file `path` by official name, their names and shapes unchecked.
+
+    Raises:
+        UserInput: no such file, damaged, or another format.
+        Refusal: it holds code, is another model's, or its tensors are not float32.
+    """
+    held = _load(path)
+    if not isinstance(held, dict):
+        raise Refusal(f"{path}: is no Kokoro checkpoint: it holds {_kind(held)}, not a dictionary of state dicts.")
+    keys = [str(key) for key in held]
+    if set(keys) != set(TOP_KEYS):
+        hint = " (a StyleTTS2 training checkpoint, whose layers are others)" if "net" in keys else ""
+        got = ", ".join(f"{key:.40}" for key in keys[: len(TOP_KEYS)]) or "nothing"
+        more = ", ..." if len(keys) > len(TOP_KEYS) else ""
+        raise Refusal(f"{path}: {_OTHER_LAYOUT.format(got=got + more + hint, wanted=', '.join(TOP_KEYS))}.")
+    weights: Weights = {}
+    for top in TOP_KEYS:
+        for name, tensor in _tensors(path, top, held[top]):
+            if name in weights:
+                raise Refusal(f"{path}: holds {name} twice, with {WRAPPER!r} and without; save the checkpoint again.")
+            if (array := _array(path, name, tensor)) is not None:
+                weights[name] = array
+    return weights
+
+
+def save_checkpoint(weights: Mapping[str, NDArray[np.float32]], path: Path) -> None:
+    """Write `weights` as the official layout, a dictionary of state dicts, whole or not at all.
+
+    Raises:
+        OSError: the file cannot be written.
+        ToolFailure: torch is not installed.
+    """
+    _check_torch()
+    import torch
+
+    tops: dict[str, dict[str, torch.Tensor]] = {top: {} for top in TOP_KEYS}
+    for name, array in weights.items():
+        top, _, rest = name.partition(".")
+        tops[top][rest] = torch.from_numpy(np.array(array, np.float32))
+    buffer = io.BytesIO()
+    torch.save(tops, buffer)
+    write_whole(path, buffer.getvalue())
+
+
+def _check_torch() -> None:
+    if find_spec("torch") is None:
+        raise ToolFailure(
+            "torch is not installed in this environment, and it reads and writes Kokoro's .pth; install it with the "
+            "toolchain's requirements."
+        )
+
+
+def _load(path: Path) -> object:
+    _check_torch()
+    import torch
+
+    if path.is_dir():
+        raise UserInput(f"{path}: is a folder, a checkpoint is expected.")
+    try:
+        if not path.stat().st_size:
+            raise UserInput(f"{path}: is empty; get the checkpoint again.")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of what the file's format was called in other versions
+            return torch.load(path, map_location="cpu", weights_only=True)
+    except FileNotFoundError as error:
+        raise UserInput(f"{path}: there is no such file.") from error
+    except UnpicklingError as error:
+        if "WeightsUnpickler" in str(error) or "GLOBAL" in str(error):
+            raise Refusal(
+                f"{path}: holds objects or code besides tensors, and nothing in a checkpoint is run; give the official "
+                "file, or save the state dicts alone."
+            ) from error
+        raise _damaged(path, error) from error
+    except (RuntimeError, EOFError, ValueError, KeyError, TypeError, AttributeError, IndexError, OSError) as error:
+        raise _damaged(path, error) from error
+
+
+def _damaged(path: Path, error: Exception) -> UserInput:
+    line = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
+    return UserInput(f"{path}: is no torch checkpoint, or is damaged ({line:.120}); get the checkpoint again.")
+
+
+def _tensors(path: Path, top: str, held: object) -> Iterator[tuple[str, object]]:
+    """Full names, with the wrapper's part, and what is held there."""
+    if not isinstance(held, dict):
+        raise Refusal(f"{path}: {top} is {_kind(held)}, not a state dict.")
+    for key, tensor in held.items():
+        if not isinstance(key, str):
+            raise Refusal(f"{path}: {top} has the key {key!r:.40}, which is no name.")
+        yield f"{top}.{WRAPPER}{key.removeprefix(WRAPPER)}", tensor
+
+
+def _array(path: Path, name: str, held: object) -> NDArray[np.float32] | None:
+    """What is held at `name`, a view; None for what is no weight."""
+    import torch
+
+    if not isinstance(held, torch.Tensor) or held.layout != torch.strided:
+        raise Refusal(f"{path}: {name} is {_kind(held)}, not a tensor.")
+    if name.endswith(_COUNTERS) and not held.dtype.is_floating_point:
+        return None
+    if held.dtype != torch.float32:
+        kind = str(held.dtype).removeprefix("torch.")
+        half = " (an fp16 checkpoint)" if held.dtype in (torch.float16, torch.bfloat16) else ""
+        raise Refusal(f"{path}: {name} is {kind}{half}, float32 is needed; give the official float32 checkpoint.")
+    array: NDArray[np.float32] = held.detach().numpy()
+    if name.endswith(_NORM_AFFINE):
+        neutral = 1 if name.endswith(".weight") else 0
+        if not np.all(array == neutral):
+            raise Refusal(f"{path}: {name} is not all {neutral}: norms that were trained so are not supported.")
+        return None
+    return array
+
+
+def _kind(held: object) -> str:
+    return "a sparse tensor" if hasattr(held, "layout") else f"of the type {type(held).__name__}"
