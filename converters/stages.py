@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from contracts.contract import Contract, Source
 from contracts.errors import UserInput
+from contracts.verdicts import Measurement, Verdict
 from surgery.declaration import Pass
 
 Array = NDArray[np.generic]
@@ -30,11 +31,19 @@ OpenSession = Callable[[ir.Model], Session]
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """The file a conversion starts from, where it comes from, and what to tell the user about it."""
+    """The file a conversion starts from.
+
+    Attributes:
+        path: the file.
+        source: where it comes from.
+        note: what to tell the user about it.
+        material: a file of the stage's `material`; None where it has none.
+    """
 
     path: Path
     source: Source
     note: str = ""
+    material: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -87,6 +96,12 @@ class StageOptions:
     context: int | None = None
     decoder_mask: bool = False
     sample_rate: int | None = None
+    config: str | None = None
+    member: str | None = None
+    norm: str | None = None
+    sine: str | None = None
+    max_axis: int | None = None
+    padding: int | None = None
 
 
 @dataclass(frozen=True)
@@ -141,18 +156,48 @@ class Equality:
 
 
 @dataclass(frozen=True)
+class Expectation:
+    """What the finished graph must give on a feed, and the least SNR.
+
+    Attributes:
+        gate: the gate's name.
+        feed: inputs of the graph before the passes.
+        reference: outputs by name; the last axis may be shorter than the graph's, whose rest is padding then.
+        minimum_db: the least SNR.
+        detail: what is compared on what.
+    """
+
+    gate: str
+    feed: Mapping[str, Array]
+    reference: Mapping[str, Array]
+    minimum_db: float
+    detail: str
+
+
+@dataclass(frozen=True)
 class Evidence:
     """What the fp32 gates compare an export with.
 
     Attributes:
         equalities: comparisons of the cut and of the host half with the unpatched original.
-        decode: the window gates' material.
+        decode: the window gates' material, where a walk over a latent gives samples.
+        expectations: runs of the finished graph.
+        verdicts: what the stage judged itself, of what is no comparison of arrays.
+        measurements: figures that decide nothing.
         unreached: gates that are owed and have no material, each with the reason; they fail.
     """
 
     equalities: tuple[Equality, ...]
-    decode: WindowedDecode
+    decode: WindowedDecode | None = None
+    expectations: tuple[Expectation, ...] = ()
+    verdicts: tuple[Verdict, ...] = ()
+    measurements: tuple[Measurement, ...] = ()
     unreached: Mapping[str, str] = field(default_factory=dict)
+
+
+def no_cuts(target: str | None) -> tuple[Pass, ...]:
+    """A stage without cuts of its own."""
+    return ()
 
 
 @dataclass(frozen=True)
@@ -171,6 +216,11 @@ class StageExport:
         host_file: its file name.
         notes: sentences for the user.
         evidence: runs the original for the gates; takes seconds, so it is called when its result is owed.
+        cuts: for a target (None: for all), passes of the stage's own that run among the cuts, before all others: those
+            that need folded constants, and economies that only the stage can bound.
+        references: what the unpatched original gives on each of `feeds` and `padded_feeds`, for the simulator; the
+            last axis may be shorter than the graph's, whose rest is padding then. None at all: the simulator is judged
+            against onnxruntime on the finished graph.
     """
 
     stem: str
@@ -183,6 +233,22 @@ class StageExport:
     host_file: str
     notes: tuple[str, ...]
     evidence: Callable[[], Evidence]
+    cuts: Callable[[str | None], tuple[Pass, ...]] = no_cuts
+    references: tuple[Mapping[str, Array], ...] = ()
+
+
+Opened = Callable[[str], StageExport]
+"""A checkpoint that is open: the export of one of the stage's engines, by its role."""
+
+
+def of_one(export: StageExport) -> Opened:
+    """The opened checkpoint of a stage of one engine, whose role has no name."""
+    return lambda role: export
+
+
+def one_engine(options: StageOptions) -> tuple[str, ...]:
+    """The roles of a stage of one engine, which needs no name."""
+    return ("",)
 
 
 @dataclass(frozen=True)
@@ -197,6 +263,10 @@ class Stage:
         options: the names of the `StageOptions` fields that apply.
         open: reads the checkpoint and prepares the export.
         extras: locks of requirements/ that `open` needs beyond the toolchain ("torch"); added when it is first called.
+        roles: the engines that the options ask for, which belong together, by what each is for; told before the
+            checkpoint is open.
+        material: what else is fetched for the gates and samples: voices to speak with.
+        beside: names of files that belong to a checkpoint where they stand in its folder.
     """
 
     family: str
@@ -204,8 +274,11 @@ class Stage:
     summary: str
     default_checkpoint: PackagedCheckpoint | None
     options: frozenset[str]
-    open: Callable[[Checkpoint, StageOptions, OpenSession], StageExport]
+    open: Callable[[Checkpoint, StageOptions, OpenSession], Opened]
     extras: frozenset[str] = frozenset()
+    roles: Callable[[StageOptions], tuple[str, ...]] = one_engine
+    material: PackagedCheckpoint | None = None
+    beside: tuple[str, ...] = ()
 
 
 def find_stage(stages: Sequence[Stage], family: str, name: str | None) -> Stage:

@@ -10,6 +10,7 @@ from contracts.manifest import CpuLayer, Layers, LogSummary, Manifest, RegtaskCo
 from contracts.verdicts import Measurement, Status, Verdict
 from rknn_tts.blocks import Block, Facts, Notice, Row, Table, Tone
 from rknn_tts.numbers import CYCLES_PER_MEGACYCLE, figures, number, size
+from rknn_tts.outcome import Outcome
 from rknn_tts.report import Report
 
 MODELLED = "modelled, not measured on a board"
@@ -21,6 +22,7 @@ _FILE_LABELS = (
     (".onnx", "onnx"),
     (".rknn", "engine"),
     (".layers.json", "layer table"),
+    (".set.json", "set"),
     (".json", "manifest"),
 )
 """What a file is, by how its name ends (design, Names); the first that fits."""
@@ -37,11 +39,12 @@ def outcome_blocks(report: Report) -> list[Block]:
         blocks.append(verdict_table(outcome.verdicts))
     if outcome.measurements:
         blocks.append(measurement_table(outcome.measurements))
-    pairs = [(_file_label(file), file) for file in outcome.files]
-    if outcome.manifest:
-        pairs += manifest_pairs(outcome.manifest)
-    if outcome.log:
-        pairs.append(("log", outcome.log))
+    of_members = {file for member in outcome.members for file in member.files}
+    for member in outcome.members:
+        role = member.manifest.role if member.manifest is not None else None
+        blocks.append(Facts((("engine of", f"{role}"), *_pairs(member))))
+    pairs = [(_file_label(file), file) for file in outcome.files if file not in of_members]
+    pairs += _pairs(outcome)[len(outcome.files) :]
     if outcome.reused:
         pairs.append(("reused", f"{', '.join(outcome.reused)} (finished before; --force does every step again)"))
     if pairs and (report.error is None or outcome.files):  # done, but for its JUnit file
@@ -49,6 +52,16 @@ def outcome_blocks(report: Report) -> list[Block]:
     blocks += [Notice("note", note) for note in outcome.notes]
     blocks += unproven_notices(outcome.verdicts)
     return blocks
+
+
+def _pairs(outcome: Outcome) -> list[tuple[str, str]]:
+    """The files of an outcome, and what is known of its engine."""
+    pairs = [(_file_label(file), file) for file in outcome.files]
+    if outcome.manifest:
+        pairs += manifest_pairs(outcome.manifest)
+    if outcome.log:
+        pairs.append(("log", outcome.log))
+    return pairs
 
 
 def error_blocks(report: Report) -> list[Block]:

@@ -38,6 +38,7 @@ from converters.stages import (
     StageOptions,
     Utterance,
     WindowedDecode,
+    of_one,
 )
 from surgery.mask_decoder import mask_decoder
 from surgery.normalise_static_inputs import normalise_static_inputs
@@ -186,7 +187,7 @@ STAGE = Stage(
     summary="VITS decoder of a Piper voice: latent frames to samples (window 109 = 32 + 45 + 32)",
     default_checkpoint=VOICE,
     options=frozenset({"window", "context", "decoder_mask", "sample_rate"}),
-    open=open_decoder,
+    open=lambda checkpoint, options, open_session: of_one(open_decoder(checkpoint, options, open_session)),
 )
 
 _NO_SAMPLE_RATE = (
