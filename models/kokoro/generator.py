@@ -45,6 +45,12 @@ def instance_norm(x: Tensor) -> Tensor:
     return functional.instance_norm(x, eps=EPSILON)
 
 
+def pooled_norm(x: Tensor) -> Tensor:
+    """The instance norm by the pooling engine's means, for targets on which the norm itself costs more."""
+    centred = x - _pooled(x)
+    return centred / torch.sqrt(_pooled(centred * centred) + EPSILON)
+
+
 def masked_norm(mask: Tensor) -> Norm:
     """Over the columns where `mask` [1, 1, T] is 1, and 0 elsewhere.
 
@@ -142,7 +148,14 @@ class Generator(nn.Module):
         )
         self.last = _conv(under(weights, "conv_post"))
 
-    def forward(self, x: Tensor, har: Tensor, style: Tensor, masks: Sequence[Tensor] | None = None) -> Tensor:
+    def forward(
+        self,
+        x: Tensor,
+        har: Tensor,
+        style: Tensor,
+        masks: Sequence[Tensor] | None = None,
+        norm: Norm | None = None,
+    ) -> Tensor:
         """x [1, C, N], har [1, 2 B, R N + 1], style [1, S] -> spec_phase [1, 2 B, R N + 1].
 
         Args:
@@ -150,19 +163,20 @@ class Generator(nn.Module):
             har: magnitude and phase of the harmonic source; zero in padding.
             style: the decoder's half of a voice.
             masks: 1 where there is no padding, at the rate of each stage: [1, 1, 10 N] and [1, 1, 60 N + 1].
+            norm: how all of it normalises; None: `masked_norm` where there are masks, else `instance_norm`.
         """
         style = style.unsqueeze(-1)
         stages = len(self.upsamplings)
         share = len(self.blocks) // stages
         for i in range(stages):
             mask = None if masks is None else masks[i]
-            norm = instance_norm if mask is None else masked_norm(mask)
-            branch = self.harmonic_blocks[i](self.harmonics[i](har), style, norm, mask)
+            used = norm or (instance_norm if mask is None else masked_norm(mask))
+            branch = self.harmonic_blocks[i](self.harmonics[i](har), style, used, mask)
             x = self.upsamplings[i](functional.leaky_relu(x, INNER_SLOPE))
             if i == stages - 1:
                 x = functional.pad(x, (1, 0), mode="reflect")
             x = x + branch
-            blocks = [block(x, style, norm, mask) for block in self.blocks[i * share : (i + 1) * share]]
+            blocks = [block(x, style, used, mask) for block in self.blocks[i * share : (i + 1) * share]]
             x = _masked(sum(blocks[1:], blocks[0]) / share, mask)
         out: Tensor = self.last(functional.leaky_relu(x, LAST_SLOPE))
         return out
