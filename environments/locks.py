@@ -7,7 +7,7 @@ A name is a base and extras: `toolchain`, `toolchain+dev`, `rknn-2.3.2`. Each pa
 import hashlib
 import re
 from pathlib import Path
-from typing import List, NamedTuple, Tuple
+from typing import Iterable, List, NamedTuple, Tuple
 
 from environments.trouble import Trouble
 
@@ -15,17 +15,26 @@ TOOLCHAIN = "toolchain"
 TOOLKIT_PREFIX = "rknn-"
 DEFAULT_TOOLKIT = "2.3.2"
 
-_SIZE = re.compile(r"^# Size: (\d+) MB$", re.MULTILINE)
+# A package, its version and for which Pythons: an entry of a lock but for its hashes.
+_PIN = re.compile(r"^([A-Za-z0-9][^\s=]*==[^\\\n]*?)[ \t]*(?:\\|--hash=.*)?$", re.MULTILINE)
+_HASH = re.compile(r"^[^#\n]*--hash=", re.MULTILINE)
+_SIZE = re.compile(r"^# Size: (\d+)(?: to (\d+))? MB$", re.MULTILINE)
 
 
 class Lock(NamedTuple):
-    """One lock file: what it is called, what it holds, and about how much room it takes installed."""
+    """One lock file: what it is called, what it holds, and the least and most room that it takes installed.
+
+    A hashed one names everything that is installed. One without hashes is a plain pin: pip adds what it depends on,
+    in the build and from the index that pip's own settings choose.
+    """
 
     name: str
     path: Path
     digest: str
     megabytes: int
+    most_megabytes: int
     hashed: bool
+    pins: Tuple[str, ...]
 
 
 class Wanted(NamedTuple):
@@ -71,13 +80,23 @@ def read_lock(root: Path, name: str) -> Lock:
         ) from error
     text = content.decode("utf-8", "replace")
     size = _SIZE.search(text)
+    least, most = size.groups() if size else ("0", None)
     return Lock(
         name=name,
         path=path,
         digest=hashlib.sha256(content).hexdigest(),
-        megabytes=int(size.group(1)) if size else 0,
-        hashed="--hash=" in text,
+        megabytes=int(least),
+        most_megabytes=int(most or least),
+        hashed=bool(_HASH.search(text)),
+        pins=tuple(_PIN.findall(text)),
     )
+
+
+def size_text(locks: Iterable[Lock]) -> str:
+    """How much room these take installed: `about 320 MB`, or `900 to 5000 MB` where it depends on pip's settings."""
+    sizes = [(lock.megabytes, lock.most_megabytes) for lock in locks]
+    least, most = sum(size[0] for size in sizes), sum(size[1] for size in sizes)
+    return f"about {least} MB" if least == most else f"{least} to {most} MB"
 
 
 def parse_name(root: Path, name: str) -> Wanted:

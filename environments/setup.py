@@ -1,14 +1,16 @@
 """Brings an environment to the state that its locks describe, doing only what is missing."""
 
+import contextlib
 import os
 import sys
 import time
 from pathlib import Path
+from typing import Iterable, Iterator
 
 from environments import install
 from environments.exclusive import only_one
 from environments.host import check_space, check_system
-from environments.locks import Wanted, parse_name
+from environments.locks import Lock, Wanted, parse_name, size_text
 from environments.pythons import choose, named
 from environments.stamp import State, judge, read_stamp, with_present_extras
 from environments.trouble import Trouble
@@ -25,17 +27,48 @@ def ensure(root: Path, name: str) -> Path:
     root = Path(os.path.realpath(str(root)))
     wanted = parse_name(root, name)
     if _state(wanted).kind != "ready":
-        check_system()
-        try:
-            with only_one(root / (wanted.folder.name + ".lock"), say) as descriptor:
-                _bring_up(root, wanted, descriptor)
-        except OSError as error:
-            raise Trouble(
-                "setting up {} failed: {}: {}. Remedy that and run this again".format(
-                    wanted.folder, error.filename or "", error.strerror
-                )
-            ) from error
+        with _alone(root, wanted) as descriptor:
+            _bring_up(root, wanted, descriptor)
     return wanted.python
+
+
+def add_extras(root: Path, name: str) -> None:
+    """Adds the extras that the environment of that name lacks, and does nothing else to it.
+
+    For a process that runs in that environment, which must not be made afresh under its feet.
+
+    Raises:
+        Trouble: they cannot be added, or the environment is not what its locks say.
+    """
+    root = Path(os.path.realpath(str(root)))
+    wanted = parse_name(root, name)
+    if judge(wanted).kind == "ready":
+        return
+    with _alone(root, wanted) as descriptor:
+        # Once more: the process that was waited for may have done the work.
+        state = judge(wanted)
+        if state.kind == "lacking":
+            _add(root, wanted, state, descriptor)
+        elif state.kind != "ready":
+            raise Trouble(
+                f"{wanted.folder} must be made again ({state.reason or state.kind}), which cannot be done while it is "
+                f"in use: run `environments/run {name}` and then this again"
+            )
+
+
+@contextlib.contextmanager
+def _alone(root: Path, wanted: Wanted) -> Iterator[int]:
+    """Lets only this process change the environment; makes a sentence of what the system refuses meanwhile."""
+    check_system()
+    try:
+        with only_one(root / (wanted.folder.name + ".lock"), say) as descriptor:
+            yield descriptor
+    except OSError as error:
+        raise Trouble(
+            "setting up {} failed: {}: {}. Remedy that and run this again".format(
+                wanted.folder, error.filename or "", error.strerror
+            )
+        ) from error
 
 
 def _state(wanted: Wanted) -> State:
@@ -57,22 +90,36 @@ def _bring_up(root: Path, wanted: Wanted, descriptor: int) -> None:
             f"{wanted.folder} exists and {state.reason}, so it is left as it is: move it away (or remove it) and run "
             "this again"
         )
+    if state.kind == "lacking":
+        _add(root, wanted, state, descriptor)
+    else:
+        _make(root, with_present_extras(wanted, root), state, descriptor)
+
+
+def _add(root: Path, wanted: Wanted, state: State, descriptor: int) -> None:
+    started = time.monotonic()
+    folder, added = wanted.folder.name, install.missing(wanted)
+    check_space(wanted.folder, _megabytes(added))
+    say(f"adding to {folder}: {state.reason} ({size_text(added)}, once)...")
+    install.add(root, wanted, descriptor)
+    _say_ready(folder, started)
+
+
+def _make(root: Path, wanted: Wanted, state: State, descriptor: int) -> None:
     started = time.monotonic()
     folder = wanted.folder.name
-    if state.kind == "lacking":
-        check_space(wanted.folder, sum(lock.megabytes for lock in wanted.locks[1:]))
-        say(f"adding to {folder}: {state.reason}...")
-        install.add(root, wanted, descriptor)
-    else:
-        wanted = with_present_extras(wanted, root)
-        python = choose(os.environ)
-        install.start_afresh(wanted.folder)
-        check_space(wanted.folder, _megabytes(wanted))
-        why = f"again, because {state.reason}" if state.reason else f"about {_megabytes(wanted)} MB, once"
-        say(f"setting up {folder} with Python {python.version} ({why})...")
-        install.make(root, wanted, python.executable, descriptor)
+    python = choose(os.environ)
+    install.start_afresh(wanted.folder)
+    check_space(wanted.folder, _megabytes(wanted.locks))
+    why = f"again, because {state.reason}" if state.reason else f"{size_text(wanted.locks)}, once"
+    say(f"setting up {folder} with Python {python.version} ({why})...")
+    install.make(root, wanted, python.executable, descriptor)
+    _say_ready(folder, started)
+
+
+def _say_ready(folder: str, started: float) -> None:
     say(f"{folder} is ready ({time.monotonic() - started:.0f} s)")
 
 
-def _megabytes(wanted: Wanted) -> int:
-    return sum(lock.megabytes for lock in wanted.locks)
+def _megabytes(locks: Iterable[Lock]) -> int:
+    return sum(lock.megabytes for lock in locks)

@@ -18,7 +18,7 @@ from typing import Literal
 from engine.environment import CONVERTER_PYTHON
 from engine.memory import memory_bytes
 from environments.host import libc_name, system_problem
-from environments.locks import DEFAULT_TOOLKIT, Wanted, parse_name, toolkit_versions
+from environments.locks import DEFAULT_TOOLKIT, TOOLCHAIN, Lock, Wanted, extras, parse_name, size_text, toolkit_versions
 from environments.pythons import explain, survey
 from environments.stamp import judge
 from environments.trouble import Trouble
@@ -29,6 +29,8 @@ Status = Literal["ok", "warning", "problem"]
 
 # Modules that the toolkit imports by name: a file or folder of that name in the working directory comes first.
 SHADOWED = ("onnx", "rknn", "cv2")
+# What stages may ask for (`Stage.extras`). Named here as well: the stages themselves import what may be broken.
+EXTRAS = frozenset({"torch"})
 # What a converter build shows most of: the rest of its versions are in the lock.
 _TOLD = ("rknn-toolkit2", "onnx", "onnxruntime", "numpy", "protobuf", "setuptools")
 # Piper's decoder peaks at about 510 MB in the toolkit, and onnxruntime runs beside it.
@@ -61,6 +63,7 @@ def examine(root: Path, workdir: Path, environ: Mapping[str, str] | None = None)
         examine_pythons(variables),
         *examine_variables(variables),
         *examine_environments(root),
+        *examine_extras(root),
         *examine_named_converter(variables),
         *examine_shadows(workdir),
         examine_disk(root),
@@ -116,7 +119,7 @@ def _examine_environment(wanted: Wanted) -> Iterator[Finding]:
     name = wanted.folder.name
     default = wanted.is_toolchain or wanted.name == f"rknn-{DEFAULT_TOOLKIT}"
     if state.kind == "absent":
-        size = f"about {wanted.locks[0].megabytes} MB"
+        size = size_text(wanted.locks)
         when = "run `make setup` to have it now" if default else f"`environments/run {wanted.name}` makes it now"
         yield Finding(name, "not set up yet", "ok", f"it is set up when first needed ({size}); {when}")
         return
@@ -150,6 +153,28 @@ def _examine_packages(wanted: Wanted, versions: Mapping[str, str]) -> Iterator[F
         yield Finding(
             f"{wanted.folder.name}: packages", "; ".join(others), "warning", f"not what the lock says: {again}"
         )
+
+
+def examine_extras(root: Path) -> Iterator[Finding]:
+    """What some families need beyond the toolchain, in its environment: added when one is first converted."""
+    for extra in sorted(EXTRAS & set(extras(root))):
+        wanted = parse_name(root, f"{TOOLCHAIN}+{extra}")
+        if judge(wanted).kind in ("ready", "lacking"):
+            yield _examine_extra(wanted, extra, wanted.locks[1])
+
+
+def _examine_extra(wanted: Wanted, extra: str, lock: Lock) -> Finding:
+    name = f"{wanted.folder.name}: {extra}"
+    versions, pins = installed_versions(wanted.folder), pinned_versions(lock.path)
+    found = [f"{package} {versions[package]}" for package in pins if package in versions]
+    if not found:
+        when = f"it is added when a family first needs it ({size_text([lock])})"
+        return Finding(name, "not there yet", "ok", f"{when}; `environments/run {wanted.name}` adds it now")
+    wrong = [text for _, text in differences(versions, pins)]
+    if wrong:
+        again = f"not what the lock says: remove {wanted.folder} and run `environments/run {wanted.name}`"
+        return Finding(name, "; ".join(wrong), "warning", again)
+    return Finding(name, ", ".join(found), "ok")
 
 
 def examine_named_converter(environ: Mapping[str, str]) -> Iterator[Finding]:

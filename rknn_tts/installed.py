@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 _PIN = re.compile(r"^([A-Za-z0-9][\w.-]*)==([^\s;\\]+)", re.MULTILINE)
 # A lock also names packages for some of the Pythons alone, so only the absence of these is known to be wrong.
-_ON_EVERY_PYTHON = frozenset({"rknn-toolkit2", "onnx", "onnxruntime", "numpy", "protobuf", "typer", "rich"})
+_ON_EVERY_PYTHON = frozenset({"rknn-toolkit2", "onnx", "onnxruntime", "numpy", "protobuf", "typer", "rich", "torch"})
 
 
 class Breakage(NamedTuple):
@@ -64,7 +64,7 @@ def differences(versions: Mapping[str, str], pins: Mapping[str, frozenset[str]])
         if found is None:
             if name in _ON_EVERY_PYTHON:
                 yield name, f"{name} is missing (locked: {locked})"
-        elif found not in wanted:
+        elif found.partition("+")[0] not in wanted:  # a build's own mark, 2.13.0+cpu, is not part of the version
             yield name, f"{name} {found} (locked: {locked})"
 
 

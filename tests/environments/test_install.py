@@ -2,11 +2,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from environments.install import pip_command, pip_environment, start_afresh
-from environments.locks import Lock
+from environments.locks import Wanted, parse_name
 from environments.stamp import UNFINISHED
+from tests.environments.stubs import Machine
 
 
 def test_pip_environment_keeps_the_users_settings_but_those_that_install_elsewhere() -> None:
@@ -15,15 +14,26 @@ def test_pip_environment_keeps_the_users_settings_but_those_that_install_elsewhe
     assert len(environ) == 5
 
 
-@pytest.mark.parametrize("hashed", [True, False])
-def test_pip_command_asks_for_exactly_the_lock(tmp_path: Path, hashed: bool) -> None:
-    path = tmp_path / "dev.txt"
-    command = pip_command(Path("/env/bin/python"), Lock("dev", path, "00", 100, hashed))
-    assert command[:5] == ["/env/bin/python", "-I", "-m", "pip", "install"]
-    assert command[-2:] == ["-r", str(path)]
-    assert "--no-deps" in command
+def wanted_of(machine: Machine, name: str) -> Wanted:
+    machine.lock("torch").write_text("# Size: 850 to 5000 MB\ntorch==2.13.0\n")
+    return parse_name(machine.root, name)
+
+
+def test_pip_command_asks_for_exactly_the_lock_when_it_is_hashed(machine: Machine) -> None:
+    wanted = wanted_of(machine, "toolchain+dev")
+    command = pip_command(wanted, wanted.locks[1])
+    assert command[:5] == [f"{machine.root}/.venv/bin/python", "-I", "-m", "pip", "install"]
+    assert command[-4:] == ["--no-deps", "--require-hashes", "-r", str(machine.lock("dev"))]
     assert command[command.index("--only-binary") + 1] == ":all:"
-    assert ("--require-hashes" in command) is hashed
+
+
+def test_pip_command_lets_pip_choose_dependencies_within_the_locks_when_it_is_a_plain_pin(machine: Machine) -> None:
+    wanted = wanted_of(machine, "toolchain+torch")
+    command = pip_command(wanted, wanted.locks[1])
+    constraints = f"{machine.root}/.venv/rknn-tts-constraints.txt"
+    assert command[-4:] == ["--constraint", constraints, "-r", str(machine.lock("torch"))]
+    assert command[command.index("--only-binary") + 1] == ":all:"
+    assert not {"--no-deps", "--require-hashes"} & set(command)
 
 
 def test_start_afresh_empties_the_folder_but_for_the_mark_and_follows_no_link(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from environments.locks import parse_name, toolkit_versions
+from environments.locks import parse_name, size_text, toolkit_versions
 from environments.trouble import Trouble
 from tests.environments.stubs import Machine
 
@@ -31,7 +31,28 @@ def test_parse_name_reads_size_and_digest_when_lock_states_them(machine: Machine
     assert lock.megabytes == 12
     # sha256sum of those 14 bytes.
     assert lock.digest == "e496926fdc07dd748bebf03ff9a339c1d63667778b860aa56557e611593bb802"
+    assert lock.most_megabytes == 12
     assert not lock.hashed
+
+
+def test_parse_name_reads_pins_and_sizes_when_a_lock_is_plain(machine: Machine) -> None:
+    machine.lock("torch").write_text("# Needs no --hash=.\n# Size: 850 to 5000 MB\ntorch==2.13.0\n")
+    _, lock = parse_name(machine.root, "toolchain+torch").locks
+    assert (lock.megabytes, lock.most_megabytes, lock.hashed, lock.pins) == (850, 5000, False, ("torch==2.13.0",))
+
+
+def test_parse_name_reads_pins_with_their_markers_when_a_lock_is_hashed(machine: Machine) -> None:
+    entries = "rich==15.0.0 ; sys_platform == 'linux' \\\n    --hash=sha256:00 \\\n    --hash=sha256:01\n    # via x\n"
+    machine.lock("toolchain").write_text("# Made from x==1\n" + entries)
+    (lock,) = parse_name(machine.root, "toolchain").locks
+    assert lock.hashed
+    assert lock.pins == ("rich==15.0.0 ; sys_platform == 'linux'",)
+
+
+def test_size_text_gives_a_range_when_one_lock_has_one(machine: Machine) -> None:
+    machine.lock("torch").write_text("# Size: 850 to 5000 MB\ntorch==2.13.0\n")
+    assert size_text(parse_name(machine.root, "toolchain+dev").locks) == "about 420 MB"
+    assert size_text(parse_name(machine.root, "toolchain+torch").locks) == "1170 to 5320 MB"
 
 
 def test_parse_name_lists_versions_when_toolkit_has_no_lock(machine: Machine) -> None:

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from environments.locks import read_lock
 from tests.environments.stubs import REPOSITORY
 
 LOCKS = sorted((REPOSITORY / "requirements").glob("*.txt"))
-LOCKS = [path for path in LOCKS if path.name != "rknn-overrides.txt"]
+LOCKS = [path for path in LOCKS if path.name not in ("rknn-overrides.txt", "torch.txt")]
 
 
 def pins(path: Path) -> dict[str, set[str]]:
@@ -44,6 +45,16 @@ def test_dev_lock_agrees_with_the_toolchain_when_both_have_a_package() -> None:
     shared = toolchain.keys() & dev.keys()
     assert shared
     assert {name: toolchain[name] for name in shared} == {name: dev[name] for name in shared}
+
+
+def test_torch_is_a_plain_pin_of_one_release() -> None:
+    lock = read_lock(REPOSITORY, "torch")
+    assert (lock.pins, lock.hashed) == (("torch==2.13.0",), False)
+    assert "://" not in lock.path.read_text()
+
+
+def test_references_bring_nothing_that_the_originals_depend_on() -> None:
+    assert pins(REPOSITORY / "requirements/references.txt").keys() == {"kokoro", "attrs"}
 
 
 @pytest.mark.parametrize("path", [path for path in LOCKS if path.name.startswith("rknn")], ids=lambda path: path.name)

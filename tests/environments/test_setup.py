@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 
-from environments.setup import ensure
+from environments import install
+from environments.setup import add_extras, ensure
 from environments.stamp import UNFINISHED
 from environments.trouble import Trouble
 from tests.environments.stubs import Machine
@@ -28,7 +30,7 @@ def test_ensure_installs_the_lock_with_hashes_and_no_dependencies_when_absent(ma
     python = ensure(machine.root, "rknn-2.3.2")
     assert python == machine.root / ".venv-rknn-2.3.2" / "bin" / "python"
     (call,) = machine.calls.read_text().splitlines()
-    assert "--no-deps --only-binary :all: --require-hashes -r" in call
+    assert "--only-binary :all: --no-deps --require-hashes -r" in call
     assert machine.pip_locks() == ["rknn-2.3.2"]
 
 
@@ -96,6 +98,80 @@ def test_ensure_keeps_the_environment_when_an_extra_cannot_be_downloaded(
         ensure(machine.root, "toolchain+dev")
     ensure(machine.root, "toolchain")
     assert machine.pip_locks() == ["toolchain", "dev"]
+
+
+@pytest.mark.parametrize(
+    ("said", "locks"), [("Collecting x\n", ["toolchain"]), ("Installing collected packages: x\n", ["toolchain"] * 2)]
+)
+def test_ensure_keeps_the_environment_when_only_a_download_was_interrupted(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, said: str, locks: list[str]
+) -> None:
+    def interrupted(command: list[str], log: BinaryIO, descriptor: int) -> None:
+        log.write(said.encode())
+        log.flush()
+        raise KeyboardInterrupt
+
+    machine.add()
+    ensure(machine.root, "toolchain")
+    with monkeypatch.context() as patch:
+        patch.setattr(install, "_run", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            ensure(machine.root, "toolchain+dev")
+    ensure(machine.root, "toolchain")
+    assert machine.pip_locks() == locks
+
+
+def test_ensure_constrains_a_plain_pin_to_what_is_locked_without_hashes(machine: Machine) -> None:
+    machine.add()
+    ensure(machine.root, "toolchain+dev")
+    machine.lock("torch").write_text("torch==2.13.0\n")
+    ensure(machine.root, "toolchain+torch")
+    constraints = machine.root / ".venv" / "rknn-tts-constraints.txt"
+    assert constraints.read_text() == "rich==15.0.0\npytest==9.2.0\n"
+    assert f"--constraint {constraints} -r" in machine.calls.read_text().splitlines()[-1]
+
+
+def test_add_extras_adds_only_what_is_missing_and_tells_its_size(
+    machine: Machine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    machine.add()
+    ensure(machine.root, "toolchain+dev")
+    machine.lock("torch").write_text("# Size: 850 to 5000 MB\ntorch==2.13.0\n")
+    capsys.readouterr()
+    add_extras(machine.root, "toolchain+torch")
+    add_extras(machine.root, "toolchain+torch")
+    assert machine.pip_locks() == ["toolchain", "dev", "torch"]
+    told = capsys.readouterr().err.splitlines()
+    assert told[0] == "rknn-tts: adding to .venv: it has no torch yet (850 to 5000 MB, once)..."
+    assert len(told) == 2
+
+
+def test_add_extras_asks_for_the_room_of_what_is_missing_alone(machine: Machine) -> None:
+    machine.add()
+    ensure(machine.root, "toolchain+dev")
+    machine.lock("torch").write_text("# Size: 999999999999 MB\ntorch==2.13.0\n")
+    with pytest.raises(Trouble, match="the disk is too full"):
+        add_extras(machine.root, "toolchain+torch")
+    add_extras(machine.root, "toolchain+dev")
+
+
+def test_add_extras_leaves_the_environment_alone_when_a_lock_changed_or_another_python_is_asked_for(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine.add()
+    machine.add("python3.12", "3.12.1")
+    ensure(machine.root, "toolchain")
+    monkeypatch.setenv("PYTHON", "python3.12")
+    add_extras(machine.root, "toolchain+dev")
+    machine.lock("dev").write_text("pytest==10.0.0\n")
+    with pytest.raises(Trouble, match=r"must be made again \(requirements/dev\.txt changed\).* run `environments/run"):
+        add_extras(machine.root, "toolchain+dev")
+    assert machine.pip_locks() == ["toolchain", "dev"]
+
+
+def test_add_extras_refuses_when_there_is_no_environment(machine: Machine) -> None:
+    with pytest.raises(Trouble, match=r"must be made again \(absent\)"):
+        add_extras(machine.root, "toolchain+dev")
 
 
 def test_ensure_starts_afresh_when_adding_an_extra_broke_half_way(

@@ -5,12 +5,15 @@ from pathlib import Path
 
 import pytest
 
+from converters.registry import STAGES
 from environments.locks import parse_name
 from environments.stamp import write_stamp
 from rknn_tts.doctor import (
+    EXTRAS,
     Finding,
     examine,
     examine_environments,
+    examine_extras,
     examine_memory,
     examine_named_converter,
     examine_pythons,
@@ -111,6 +114,44 @@ def test_examine_environments_reports_a_folder_when_somebody_else_made_it(root: 
     (root / ".venv").mkdir()
     (root / ".venv" / "pyvenv.cfg").write_text("")
     assert next(iter(examine_environments(root))).status == "problem"
+
+
+def add_torch_lock(root: Path) -> None:
+    (root / "requirements" / "torch.txt").write_text("# Size: 850 to 5000 MB\ntorch==2.13.0\n")
+
+
+def test_examine_extras_says_how_to_have_torch_when_the_toolchain_is_ready_without_it(root: Path) -> None:
+    set_up(root, "toolchain", {"rich": "15.0.0"})
+    add_torch_lock(root)
+    (found,) = examine_extras(root)
+    assert (found.name, found.found, found.status) == (".venv: torch", "not there yet", "ok")
+    assert "(850 to 5000 MB); `environments/run toolchain+torch` adds it now" in found.remedy
+
+
+@pytest.mark.parametrize(
+    ("version", "status", "text"),
+    [
+        ("2.13.0+cpu", "ok", "torch 2.13.0+cpu"),
+        ("2.13.0", "ok", "torch 2.13.0"),
+        ("2.12.1", "warning", "torch 2.12.1 (locked: 2.13.0)"),
+    ],
+)
+def test_examine_extras_compares_the_version_when_torch_is_there(
+    root: Path, version: str, status: str, text: str
+) -> None:
+    add_torch_lock(root)
+    set_up(root, "toolchain+torch", {"rich": "15.0.0", "torch": version})
+    (found,) = examine_extras(root)
+    assert (found.status, found.found) == (status, text)
+
+
+def test_examine_extras_finds_nothing_when_there_is_no_environment_yet(root: Path) -> None:
+    add_torch_lock(root)
+    assert list(examine_extras(root)) == []
+
+
+def test_extras_are_all_that_stages_ask_for() -> None:
+    assert {extra for stage in STAGES for extra in stage.extras} <= EXTRAS
 
 
 def test_examine_named_converter_reports_a_breakage_when_the_named_one_has_it(root: Path) -> None:
