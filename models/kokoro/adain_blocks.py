@@ -15,7 +15,7 @@ from torch.nn import functional
 
 from models.kokoro.generator import EPSILON
 from models.kokoro.generator_weights import under
-from models.kokoro.layers import Arrays, convolution, depthwise_doubling, linear
+from models.kokoro.layers import Arrays, Linear, convolution, depthwise_doubling
 
 SLOPE = 0.2
 """Of the reference's LeakyRelu."""
@@ -26,14 +26,14 @@ class AdaIn(nn.Module):
 
     def __init__(self, weights: Arrays) -> None:
         super().__init__()
-        self.fc = linear(under(weights, "fc"))
+        self.fc = Linear(under(weights, "fc"))
         # The reference's instance norm has an affine step of its own, which a checkpoint may leave at 1 and 0.
         self.gain = torch.from_numpy(weights["norm.weight"]) if "norm.weight" in weights else None
         self.offset = torch.from_numpy(weights["norm.bias"]) if "norm.bias" in weights else None
 
     def forward(self, x: Tensor, style: Tensor) -> Tensor:
         """X [1, C, T], style [1, S] -> [1, C, T]."""
-        gamma, beta = self.fc(style).unsqueeze(-1).chunk(2, 1)
+        gamma, beta = self.fc(style).unsqueeze(-1).split(self.fc.outs // 2, 1)
         normed = functional.instance_norm(x, weight=self.gain, bias=self.offset, eps=EPSILON)
         out: Tensor = (1 + gamma) * normed + beta
         return out

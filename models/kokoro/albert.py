@@ -14,7 +14,7 @@ from torch.nn import functional
 
 from models.kokoro.config import AlbertConfig
 from models.kokoro.generator_weights import under
-from models.kokoro.layers import Arrays, embedding, layer_norm, linear
+from models.kokoro.layers import Arrays, Linear, embedding, layer_norm
 
 EPSILON = 1e-12
 """Of the layer norms: `AlbertConfig`'s default in transformers; Kokoro's `plbert` states none."""
@@ -32,15 +32,15 @@ class Albert(nn.Module):
         self.positions = embedding(under(weights, "embeddings.position_embeddings"))
         self.kinds = embedding(under(weights, "embeddings.token_type_embeddings"))
         self.norm = layer_norm(under(weights, "embeddings.LayerNorm"), EPSILON)
-        self.widen = linear(under(weights, "encoder.embedding_hidden_mapping_in"))
+        self.widen = Linear(under(weights, "encoder.embedding_hidden_mapping_in"))
         self.layer = _Layer(under(weights, _SHARED), config.num_attention_heads)
         self.layers = config.num_hidden_layers
 
     def forward(self, tokens: Tensor) -> Tensor:
         """Tokens int64 [1, T], T no more than there are positions -> [1, T, hidden]."""
-        positions = torch.arange(tokens.shape[1], device=tokens.device)
+        positions = self.positions.weight[: tokens.shape[1]]
         # One text is one segment, whose kind is 0.
-        x = self.widen(self.norm(self.words(tokens) + self.kinds.weight[0] + self.positions(positions)))
+        x = self.widen(self.norm(self.words(tokens) + self.kinds.weight[0] + positions))
         for _ in range(self.layers):
             x = self.layer(x)
         hidden: Tensor = x
@@ -52,21 +52,21 @@ class _Layer(nn.Module):
 
     def __init__(self, weights: Arrays, heads: int) -> None:
         super().__init__()
-        self.query = linear(under(weights, "attention.query"))
-        self.key = linear(under(weights, "attention.key"))
-        self.value = linear(under(weights, "attention.value"))
-        self.dense = linear(under(weights, "attention.dense"))
+        self.query = Linear(under(weights, "attention.query"))
+        self.key = Linear(under(weights, "attention.key"))
+        self.value = Linear(under(weights, "attention.value"))
+        self.dense = Linear(under(weights, "attention.dense"))
         self.attention_norm = layer_norm(under(weights, "attention.LayerNorm"), EPSILON)
-        self.ffn = linear(under(weights, "ffn"))
-        self.ffn_output = linear(under(weights, "ffn_output"))
+        self.ffn = Linear(under(weights, "ffn"))
+        self.ffn_output = Linear(under(weights, "ffn_output"))
         self.norm = layer_norm(under(weights, "full_layer_layer_norm"), EPSILON)
         self.heads = heads
 
     def forward(self, x: Tensor) -> Tensor:
         """X [1, T, hidden] -> the same shape."""
         query, key, value = (self._by_head(part(x)) for part in (self.query, self.key, self.value))
-        scores = query @ key.transpose(-1, -2) / query.shape[-1] ** 0.5
-        attended = (torch.softmax(scores, -1) @ value).transpose(1, 2).flatten(2)
+        scores = query @ key.transpose(-1, -2) / (self.query.outs // self.heads) ** 0.5
+        attended = (torch.softmax(scores, -1) @ value).transpose(1, 2).reshape(1, -1, self.query.outs)
         x = self.attention_norm(x + self.dense(attended))
         widened = functional.gelu(self.ffn(x), approximate="tanh")
         out: Tensor = self.norm(x + self.ffn_output(widened))
@@ -74,4 +74,4 @@ class _Layer(nn.Module):
 
     def _by_head(self, x: Tensor) -> Tensor:
         """[1, T, hidden] -> [1, heads, T, hidden / heads]."""
-        return x.unflatten(-1, (self.heads, x.shape[-1] // self.heads)).transpose(1, 2)
+        return x.reshape(1, -1, self.heads, self.query.outs // self.heads).transpose(1, 2)

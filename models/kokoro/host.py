@@ -18,7 +18,7 @@ from models.kokoro.albert import Albert
 from models.kokoro.config import KokoroConfig
 from models.kokoro.generator_weights import under
 from models.kokoro.latent_decoder import LatentDecoder
-from models.kokoro.layers import Arrays, linear
+from models.kokoro.layers import Arrays, Linear
 from models.kokoro.prosody import Prosody
 from models.kokoro.source import Source
 from models.kokoro.stft import Stft
@@ -52,7 +52,7 @@ class Host(nn.Module):
         kept = {k: v for k, v in checkpoint.items() if k.startswith(source) or not k.startswith(generator)}
         weights = folded(kept)
         self.bert = Albert(under(weights, "bert.module"), config.plbert)
-        self.narrow = linear(under(weights, "bert_encoder.module"))
+        self.narrow = Linear(under(weights, "bert_encoder.module"))
         self.prosody = Prosody(under(weights, "predictor.module"), config.n_layer)
         self.text_encoder = TextEncoder(under(weights, "text_encoder.module"), config.n_layer)
         self.decoder = LatentDecoder(under(weights, "decoder.module"))
@@ -72,15 +72,16 @@ class Host(nn.Module):
         style, manner = voice_style[:, : self.style_dim], voice_style[:, self.style_dim :]
         encoded = self.prosody.encoder(self.narrow(self.bert(tokens)), manner)
         durations = self.prosody.durations(encoded, speed)
-        frames = spoken(durations)
+        frames = token_of_frame(durations)
         pitch, energy = self.prosody.curves(encoded[:, frames], manner)
         x = self.decoder(self.text_encoder(tokens)[:, :, frames], pitch, energy, style)
         har = self.stft(self.source(pitch, noise))
         return Seam(x, har, style, durations)
 
 
-def spoken(durations: Tensor) -> Tensor:
+def token_of_frame(durations: Tensor) -> Tensor:
     """Durations int64 [1, T] -> int64 [F]: for each frame, which token it speaks."""
     ends = durations[0].cumsum(0)
-    frames = torch.arange(ends[-1])
-    return (frames.unsqueeze(1) >= ends.unsqueeze(0)).long().sum(1)
+    frames = torch.arange(ends[-1])  # type: ignore[call-overload]  # a tensor, so that an export sees where it is from
+    spoken: Tensor = (frames.unsqueeze(1) >= ends.unsqueeze(0)).long().sum(1)
+    return spoken

@@ -11,18 +11,28 @@ from typing import TypeVar
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import nn
+from torch import Tensor, nn
 
 Arrays = Mapping[str, NDArray[np.float32]]
 Layer = TypeVar("Layer", bound=nn.Module)
 
 
-def linear(weights: Arrays) -> nn.Linear:
-    """`weight` [O, I], and `bias` [O] where there is one."""
-    outs, ins = weights["weight"].shape
-    with torch.device("meta"):
-        made = nn.Linear(ins, outs, bias="bias" in weights)
-    return _filled(made, weights)
+class Linear(nn.Module):
+    """`weight` [O, I] and `bias` [O], applied to the last axis.
+
+    The weight is held as a transposed view: torch's own Linear exports a Transpose for each use, and a layer that is
+    used twelve times, as ALBERT's is, twelve copies of its weight once they are folded.
+    """
+
+    def __init__(self, weights: Arrays) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.from_numpy(weights["weight"]).t(), requires_grad=False)
+        self.bias = nn.Parameter(torch.from_numpy(weights["bias"]), requires_grad=False)
+        self.ins, self.outs = self.weight.shape
+
+    def forward(self, x: Tensor) -> Tensor:
+        """X [..., I] -> [..., O]."""
+        return x @ self.weight + self.bias
 
 
 def embedding(weights: Arrays) -> nn.Embedding:

@@ -11,7 +11,7 @@ from torch.nn import functional
 
 from models.kokoro.adain_blocks import AdainBlock
 from models.kokoro.generator_weights import under
-from models.kokoro.layers import Arrays, convolution, linear, lstm
+from models.kokoro.layers import Arrays, Linear, convolution, lstm
 
 EPSILON = 1e-5
 """Of the reference's layer norm."""
@@ -27,7 +27,7 @@ class Prosody(nn.Module):
         super().__init__()
         self.encoder = DurationEncoder(under(weights, "text_encoder"), depth)
         self.lstm = lstm(under(weights, "lstm"))
-        self.chances = linear(under(weights, "duration_proj.linear_layer"))
+        self.chances = Linear(under(weights, "duration_proj.linear_layer"))
         self.shared = lstm(under(weights, "shared"))
         self.pitch, self.energy = _Curve(weights, "F0"), _Curve(weights, "N")
 
@@ -48,16 +48,17 @@ class DurationEncoder(nn.Module):
     def __init__(self, weights: Arrays, depth: int) -> None:
         super().__init__()
         self.lstms = nn.ModuleList(lstm(under(weights, f"lstms.{2 * i}")) for i in range(depth))
-        self.styles = nn.ModuleList(linear(under(weights, f"lstms.{2 * i + 1}.fc")) for i in range(depth))
+        self.styles = nn.ModuleList(Linear(under(weights, f"lstms.{2 * i + 1}.fc")) for i in range(depth))
+        self.channels = 2 * weights["lstms.0.weight_hh_l0"].shape[1]  # of both directions
 
     def forward(self, text: Tensor, style: Tensor) -> Tensor:
         """Text [1, T, C], style [1, S] -> [1, T, C + S]."""
         beside = style.unsqueeze(1).expand(-1, text.shape[1], -1)
         x = torch.cat([text, beside], -1)
         for layer, read in zip(self.lstms, self.styles, strict=True):
-            gamma, beta = read(style).unsqueeze(1).chunk(2, -1)
+            gamma, beta = read(style).unsqueeze(1).split(self.channels, -1)
             out = layer(x)[0]
-            normed = functional.layer_norm(out, out.shape[-1:], eps=EPSILON)
+            normed = functional.layer_norm(out, (self.channels,), eps=EPSILON)
             x = torch.cat([(1 + gamma) * normed + beta, beside], -1)
         return x
 

@@ -27,7 +27,8 @@ class Stft(nn.Module):
         """Samples [1, S] -> magnitudes then phases [1, 2 bins, S // hop + 1]."""
         edge = self.size // 2
         padded = functional.pad(samples.unsqueeze(1), (edge, edge), mode="reflect")
-        real, imaginary = functional.conv1d(padded, self.get_buffer("kernel"), stride=self.hop).chunk(2, 1)
+        spectrum = functional.conv1d(padded, self.get_buffer("kernel"), stride=self.hop)
+        real, imaginary = spectrum[:, : self.bins], spectrum[:, self.bins :]
         magnitude = torch.sqrt(real * real + imaginary * imaginary)
         return torch.cat([magnitude, angle(real, imaginary)], 1)
 
