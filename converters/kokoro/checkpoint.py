@@ -42,7 +42,7 @@ class KokoroCheckpoint:
     Attributes:
         path: the file.
         config: its sizes.
-        weights: by official name, float32; checked against the sizes, all finite.
+        weights: by official name, float32; checked against the sizes, all finite; views, not to be written to.
         recovered: whether they were recovered from 8-bit weights.
         original: the graph they are from; None for a `.pth`.
         notes: sentences for the person who gave the file.

@@ -12,8 +12,6 @@ from converters.kokoro.graph_modules import GraphModules
 from surgery.decompose_quantised import decompose_quantised
 from surgery.decompose_quantised_operators import decompose_quantised_operators
 from surgery.fold_dequantised_weights import fold_dequantised_weights
-from surgery.graph import only_reader
-from surgery.weights import tensor_of
 
 
 @dataclass(frozen=True)
@@ -80,6 +78,8 @@ def generator_values(graph: GraphModules) -> GeneratorValues:
     Raises:
         Refusal: the graph has no generator as Kokoro has it.
     """
+    last = graph.node("decoder.module.generator.conv_post", "Conv")
+    filters = graph.weight(last, 1).shape
     upsampling = graph.node("decoder.module.generator.ups.0", "ConvTranspose")
     style = graph.node("decoder.module.generator.resblocks.0.adain1.0.fc", "MatMul", "Gemm")
     activation = _named(upsampling.inputs[0]).producer()
@@ -89,16 +89,8 @@ def generator_values(graph: GraphModules) -> GeneratorValues:
         x=_name(activation.inputs[0]),
         har=_name(graph.node("decoder.module.generator.noise_convs.0", "Conv").inputs[0]),
         style=_name(style.inputs[0]),
-        conv_post=_name(biased(graph.node("decoder.module.generator.conv_post", "Conv"))),
+        conv_post=_name(graph.with_bias(last, 2, 0 if filters is None else int(filters.numpy()[0]))),
     )
-
-
-def biased(node: ir.Node) -> ir.Value:
-    """The output of a product behind its bias, which may be a node of its own."""
-    reader = only_reader(node.outputs[0])
-    if reader is None or reader.op_type != "Add":
-        return node.outputs[0]
-    return reader.outputs[0] if any(tensor_of(value) is not None for value in reader.inputs) else node.outputs[0]
 
 
 def _named(value: ir.Value | None) -> ir.Value:

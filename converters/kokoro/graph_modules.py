@@ -13,7 +13,6 @@ from collections.abc import Iterator
 import onnx_ir as ir
 
 from contracts.errors import Refusal
-from surgery.graph import only_reader
 from surgery.passing import passed_value
 from surgery.weights import tensor_of
 
@@ -23,6 +22,10 @@ _TEXT_ANCHOR = "/bert/embeddings/word_embeddings"
 
 _CALLED_APART = ("shared", "F0", "N", "F0_proj", "N_proj")
 """Parts of the predictor that its method `F0Ntrain` runs, outside its `forward`."""
+
+
+_ADDING = frozenset({"Add", "FastGelu", "BiasGelu", "SkipLayerNormalization"})
+"""What adds a bias: a node of its own, or one of those that onnxruntime fuses it into."""
 
 
 class GraphModules:
@@ -105,13 +108,24 @@ class GraphModules:
         """The bias of a product: its input `place`, or what the one node behind it adds; None where there is none."""
         if place < len(node.inputs) and node.inputs[place] is not None:
             return self.weight(node, place)
-        reader = only_reader(node.outputs[0])
-        if reader is None or reader.op_type not in ("Add", "FastGelu", "BiasGelu", "SkipLayerNormalization"):
-            return None
-        for value in reader.inputs:
-            found = self.constant(value)
+        added = self._added(node, size)
+        return None if added is None else added[0]
+
+    def with_bias(self, node: ir.Node, place: int, size: int) -> ir.Value:
+        """The output of a product with its bias, wherever that is added."""
+        if place < len(node.inputs) and node.inputs[place] is not None:
+            return node.outputs[0]
+        added = self._added(node, size)
+        return node.outputs[0] if added is None else added[1].outputs[0]
+
+    def _added(self, node: ir.Node, size: int) -> tuple[ir.Value, ir.Node] | None:
+        """The bias of so many numbers that the one node behind `node` adds, and that node."""
+        readers = {use.node for use in node.outputs[0].uses()}
+        adds = [reader for reader in readers if reader.op_type in _ADDING]
+        for value in adds[0].inputs if len(readers) == len(adds) == 1 else ():
+            found = self.constant(_before_shaping(value))
             if found is not None and found.shape is not None and found.shape.numpy() == (size,):
-                return found
+                return found, adds[0]
         return None
 
     def _root(self, anchor: str) -> str:
@@ -122,6 +136,12 @@ class GraphModules:
                 "Kokoro, or the official .pth."
             )
         return found.removesuffix(anchor)
+
+
+def _before_shaping(value: ir.Value | None) -> ir.Value | None:
+    """Quantisers add the bias of a convolution as [1, size, 1]."""
+    node = None if value is None else value.producer()
+    return node.inputs[0] if node is not None and node.op_type in ("Reshape", "Unsqueeze") else value
 
 
 def _paths(node: ir.Node) -> Iterator[str]:

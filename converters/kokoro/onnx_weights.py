@@ -96,6 +96,7 @@ class _Reader:
         """Refuse weights that no module took: the graph computes more than Kokoro does."""
         apart = tuple(self._places.path(name) for name in _WITHOUT_WEIGHTS)
         for node in graph:
+            self._check_norm(node)
             outside = not any(str(value.name).startswith(apart) for value in node.outputs)
             for place in _FACTORS.get(node.op_type, ()) if outside else ():
                 found = self._places.constant(node.inputs[place])
@@ -104,6 +105,16 @@ class _Reader:
                         f"{self._places.source}: is no Kokoro as its weights are looked for: the node {node.name} has "
                         "a weight that Kokoro does not have; give the official .pth with its config.json."
                     )
+
+    def _check_norm(self, node: ir.Node) -> None:
+        """An instance norm of the reference scales by one and shifts by zero, where its exporter writes that out."""
+        for place, neutral in ((1, 1), (2, 0)) if node.op_type == "InstanceNormalization" else ():
+            tensor = tensor_of(self._places.constant(node.inputs[place]))
+            if tensor is None or not np.all(tensor.numpy() == neutral):
+                raise Refusal(
+                    f"{self._places.source}: the instance norm {node.name} does not scale by one and shift by zero: "
+                    "norms that were trained so are not supported."
+                )
 
     def _take(self, value: ir.Value, what: str) -> NDArray[np.float32]:
         tensor = tensor_of(value)

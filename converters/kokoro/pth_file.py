@@ -72,7 +72,9 @@ def save_checkpoint(weights: Mapping[str, NDArray[np.float32]], path: Path) -> N
     tops: dict[str, dict[str, torch.Tensor]] = {top: {} for top in TOP_KEYS}
     for name, array in weights.items():
         top, _, rest = name.partition(".")
-        tops[top][rest] = torch.from_numpy(np.array(array, np.float32))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of arrays that may not be written to: nothing is
+            tops[top][rest] = torch.from_numpy(np.ascontiguousarray(array, np.float32))
     buffer = io.BytesIO()
     torch.save(tops, buffer)
     write_whole(path, buffer.getvalue())
