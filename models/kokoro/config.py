@@ -69,6 +69,9 @@ class KokoroConfig:
 SAMPLE_RATE = 24000
 """Samples per second; written out in the reference's source module (`kokoro.istftnet.Generator`), in no config."""
 
+HARMONIC_TONES = 9
+"""The fundamental and its overtones in the harmonic source; written out in the reference, in no config."""
+
 KOKORO_82M = KokoroConfig(
     n_token=178,
     hidden_dim=512,

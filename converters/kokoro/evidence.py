@@ -1,0 +1,203 @@
+"""What the gates compare a Kokoro engine with: the unpatched generator, on real sentences.
+
+    fp32.weights     the generator's part of the ONNX that weights were recovered from, against ours
+    host.latent      the host half's x against that ONNX's
+    fp32.window      the generator as it is exported, exact sines, against the original: full windows
+    fp32.padded_N    the same for the masked one: padded windows against the N frames decoded without padding
+    fp32.context     windows against the whole decode, both with the whole's statistics: the receptive field
+    fp32.export      the exported ONNX against the module it was traced from
+    fp32.finished_N  the finished graph, sines rewritten, against the original
+    sine.reach       how far the sines' arguments go, against how far they are folded
+
+The original is the plain module, its arithmetic the reference's; where nothing else is said, of a window by itself.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+from rknn_tts_runtime import frame_masks, walk_spectrogram
+
+from contracts.verdicts import Measurement, Verdict, at_most
+from converters.kokoro.geometry import CONTEXT_FRAMES, Geometry
+from converters.kokoro.utterances import FloatArray, Utterance
+from converters.stages import Array, Equality, Expectation
+from models.kokoro.config import GeneratorConfig
+from models.kokoro.generator_graph import FINE_MASK, HARMONICS, LATENT, MASK, SPECTROGRAM, STYLE
+from surgery.sine_forms import Form
+
+Decode = Callable[[Utterance], FloatArray]
+"""Decodes an utterance: its spectrogram [1, 2 B, R N + 1]."""
+
+Fed = tuple[Utterance, Mapping[str, Array]]
+"""An utterance of at most a window, and the feed it makes."""
+
+EXACT_DB = 130.0
+"""Of the exported arithmetic against the original in fp32: 135 to 139 measured, padded windows included."""
+
+GRAPH_DB = 120.0
+"""Of one arithmetic in two programs: torch and onnxruntime sum in another order (127.8 measured)."""
+
+FINISHED_DB = {Form.TRIANGLE: 85.0, Form.FINE: 85.0, Form.FLOOR: 85.0, Form.EXACT: GRAPH_DB, Form.CLIP: 25.0}
+"""Of the finished graph, by the form of its sines. Clip is wrong past one wave, whatever else is right."""
+
+STITCHED = "windows.stitched"
+_STITCHED_REASON = (
+    "AdaIN takes its statistics over a window, so that windows are another valid synthesis, and no approximation, of "
+    "what the whole gives"
+)
+
+
+SeamDecode = Callable[[tuple[FloatArray, FloatArray, FloatArray]], FloatArray]
+"""The same of x, har and style."""
+
+
+def inside(geometry: Geometry) -> Geometry | None:
+    """The geometry of the windows inside the graph; None where it is computed as one."""
+    if geometry.inner is None:
+        return None
+    emitted = geometry.inner - 2 * geometry.padding
+    window = replace(
+        geometry.window, frames=geometry.inner, emitted=emitted, left=geometry.padding, right=geometry.padding
+    )
+    return replace(geometry, window=window, inner=None)
+
+
+def windows_of(utterance: Utterance, geometry: Geometry) -> list[Utterance]:
+    """The windows of the walk, none of which holds padding."""
+    found: list[Utterance] = []
+
+    def keep(x: FloatArray, har: FloatArray, valid: int) -> FloatArray:
+        found.append(Utterance(f"{utterance.name}_{len(found)}", x, har, utterance.style))
+        return har
+
+    walk(keep, utterance, geometry)
+    return found
+
+
+def walk(
+    decode: Callable[[FloatArray, FloatArray, int], FloatArray], utterance: Utterance, geometry: Geometry
+) -> FloatArray:
+    """The board's walk over `utterance`."""
+    window = geometry.window
+    columns = (utterance.har.shape[-1] - 1) // utterance.frames
+    walked: FloatArray = walk_spectrogram(
+        decode, utterance.x, utterance.har, window.frames, window.left, window.right, columns
+    )
+    return walked
+
+
+def decoded_by_windows(decode: Decode, utterance: Utterance, geometry: Geometry) -> FloatArray:
+    """`utterance` through windows that `decode` decodes, each by itself."""
+    return walk(lambda x, har, valid: decode(Utterance("", x, har, utterance.style)), utterance, geometry)
+
+
+def feed_of(utterance: Utterance) -> dict[str, Array]:
+    """A window as the engine `full` takes it."""
+    return {LATENT: utterance.x, HARMONICS: utterance.har, STYLE: utterance.style}
+
+
+def padded_feed_of(utterance: Utterance, width: int, config: GeneratorConfig) -> dict[str, Array]:
+    """An utterance of at most `width` frames as the engine `short` takes it: zeros behind it, and its masks."""
+    rates = (config.upsample_rates[0], config.columns_per_frame)
+    mask, fine_mask = frame_masks(utterance.frames, width, rates)
+
+    def padded(array: FloatArray, columns: int) -> FloatArray:
+        return np.pad(array, ((0, 0), (0, 0), (0, columns - array.shape[-1])))
+
+    x = padded(utterance.x, width)
+    har = padded(utterance.har, config.columns_per_frame * width + 1)
+    return {LATENT: x, HARMONICS: har, STYLE: utterance.style, MASK: mask, FINE_MASK: fine_mask}
+
+
+def equality(gate: str, reference: FloatArray, measured: FloatArray, minimum_db: float, detail: str) -> Equality:
+    """Two spectrograms that must agree."""
+    return Equality(gate, {SPECTROGRAM: reference}, {SPECTROGRAM: measured}, minimum_db, detail)
+
+
+def window_equalities(original: Decode, exported: Decode, windows: Sequence[Utterance]) -> list[Equality]:
+    """The arithmetic as exported against the original, on each of `windows`."""
+    return [
+        equality(
+            f"fp32.window_{number}",
+            original(window),
+            exported(window),
+            EXACT_DB,
+            "the generator as it is exported, exact sines, against the original on one full window",
+        )
+        for number, window in enumerate(windows)
+    ]
+
+
+def padded_equalities(
+    original: Decode,
+    masked: Callable[[Mapping[str, Array]], FloatArray],
+    feeds: Sequence[tuple[Utterance, Mapping[str, Array]]],
+) -> list[Equality]:
+    """Padded windows through the masked arithmetic, against the same frames decoded without padding."""
+    found = []
+    for utterance, feed in feeds:
+        reference = original(utterance)
+        found.append(
+            equality(
+                f"fp32.padded_{utterance.frames}",
+                reference,
+                masked(feed)[..., : reference.shape[-1]],
+                EXACT_DB,
+                f"{utterance.frames} frames in a padded window, exact sines, against the original without padding",
+            )
+        )
+    return found
+
+
+def expectations(original: Decode, feeds: Sequence[Fed], form: Form) -> tuple[Expectation, ...]:
+    """The finished graph against the original on each of `feeds`."""
+    return tuple(
+        Expectation(
+            f"fp32.finished_{number}",
+            feed,
+            {SPECTROGRAM: original(utterance)},
+            FINISHED_DB[form],
+            f"the finished graph ({form.value} sines) on {utterance.frames} frames against the original",
+        )
+        for number, (utterance, feed) in enumerate(feeds)
+    )
+
+
+def reach_verdict(reaches: Sequence[FloatArray], seen: Sequence[FloatArray]) -> Verdict:
+    """Whether the sines' arguments stay where the sines are right.
+
+    Args:
+        reaches: for each sine and channel, how far it is folded, in units of pi.
+        seen: how far its arguments went.
+    """
+    shares = [float(np.max(went / reach)) for went, reach in zip(seen, reaches, strict=True)]
+    site = int(np.argmax(shares))
+    return at_most(
+        "sine.reach",
+        shares[site],
+        1.0,
+        "of the reach",
+        f"the largest argument of {len(shares)} sines on sentences that the reach was not measured on (sine {site})",
+    )
+
+
+def stitched(whole: FloatArray, windowed: FloatArray) -> Measurement:
+    """What windows of their own statistics are of the whole decode."""
+    return Measurement(name=STITCHED, measured=_snr_db(whole, windowed), unit="dB", reason=_STITCHED_REASON)
+
+
+def context_figure(whole: FloatArray, frozen: FloatArray, geometry: Geometry) -> Measurement:
+    """What a context narrower than the receptive field loses; a gate could only refuse what the user asked for."""
+    frames = geometry.window.left
+    reason = f"a context of {frames} frames is less than the {CONTEXT_FRAMES} that a frame sees, as was asked for"
+    return Measurement(name="fp32.context", measured=_snr_db(whole, frozen), unit="dB", reason=reason)
+
+
+def _snr_db(reference: FloatArray, measured: FloatArray) -> float:
+    noise = float(np.sum(np.square(np.float64(measured) - reference)))
+    signal = float(np.sum(np.square(np.float64(reference))))
+    return round(10 * math.log10(signal / noise), 2) if noise and signal else math.inf

@@ -1,0 +1,370 @@
+"""Opens a Kokoro checkpoint at the generator's seam (`converters.kokoro.stage` declares the stage). Imports torch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, cached_property
+from pathlib import Path
+
+import numpy as np
+import onnx_ir as ir
+from rknn_tts_runtime import plan_windows
+
+from contracts.contract import Contract, TensorSpec
+from contracts.errors import Refusal
+from contracts.thresholds import SIMULATOR
+from contracts.verdicts import Measurement, Verdict
+from converters.kokoro import evidence
+from converters.kokoro.checkpoint import Original, open_checkpoint
+from converters.kokoro.evidence import feed_of, padded_feed_of, windows_of
+from converters.kokoro.geometry import CONTEXT_FRAMES, FULL, GAP, SHORT, Geometry, geometry_of
+from converters.kokoro.host_half import host_half
+from converters.kokoro.utterances import WEATHER, FloatArray, Utterance, speak, speak_long
+from converters.kokoro.voices import Voices, read_voices
+from converters.stages import (
+    Array,
+    Checkpoint,
+    Equality,
+    Evidence,
+    Opened,
+    OpenSession,
+    Session,
+    StageExport,
+    StageOptions,
+)
+from models.kokoro.generator import Generator, instance_norm, pooled_norm
+from models.kokoro.generator_graph import (
+    FINE_MASK,
+    HARMONICS,
+    LATENT,
+    MASK,
+    SPECTROGRAM,
+    STYLE,
+    Padded,
+    Walked,
+    Whole,
+    shapes_of,
+    traced,
+)
+from models.kokoro.generator_weights import generator_weights, in_half_turns
+from models.kokoro.runs import Seam, run, run_frozen, watched_sines
+from surgery.declaration import Pass
+from surgery.graph import extract
+from surgery.rewrite_interface_axes import rewrite_interface_axes
+from surgery.rewrite_sines import rewrite_sines
+from surgery.sine_forms import FOLDED, REACH_MARGIN, Form
+
+SIMULATOR_DB = {FULL: 59.0, SHORT: 55.0}
+"""Least simulator SNR against the original generator: 60.3 dB was measured for `full` in a prototype, 60.9 for a padded
+window against onnxruntime (family-facts)."""
+
+CLIPPED_DB = 25.0
+"""What clipped sines owe in the simulator, as they do in fp32: they are wrong past one wave."""
+
+SMALLEST_REACH = 0.1
+"""In units of pi, of a channel that was silent in all sentences: no fold is spared below 1."""
+
+SHORT_LENGTHS = (1.0, 0.75, 0.5, 0.125)
+"""Of the window: lengths of the utterances on which `short` is compared."""
+
+PADDED_FEED = 0.6
+"""Of the window: the length of the padded feed for the passes and the simulator."""
+
+
+def open_generator(checkpoint: Checkpoint, options: StageOptions, open_session: OpenSession) -> Opened:
+    """Open a Kokoro checkpoint at the generator's seam.
+
+    Raises:
+        UserInput, Refusal: see `open_checkpoint`, `geometry_of`.
+    """
+    opening = Opening(checkpoint, options, open_session)
+    return cache(opening.export)
+
+
+class Opening:
+    """An open checkpoint: what both engines share is made when somebody needs it, and once."""
+
+    def __init__(self, checkpoint: Checkpoint, options: StageOptions, open_session: OpenSession) -> None:
+        self.file, self.open_session = checkpoint, open_session
+        config = Path(options.config) if options.config is not None else None
+        self.checkpoint = open_checkpoint(checkpoint.path, config)
+        self.sizes = self.checkpoint.config.istftnet
+        self.geometry = geometry_of(options, self.sizes)
+
+    @cached_property
+    def original(self) -> Generator:
+        """The generator in the reference's arithmetic."""
+        return Generator(generator_weights(self.checkpoint.weights, self.sizes), self.sizes).eval()
+
+    @cached_property
+    def turned(self) -> Generator:
+        """The generator as it is exported: the sines' arguments in units of pi."""
+        weights = in_half_turns(generator_weights(self.checkpoint.weights, self.sizes))
+        return Generator(weights, self.sizes).eval()
+
+    @cached_property
+    def host(self) -> ir.Model:
+        """The host half."""
+        return host_half(self.checkpoint.weights, self.checkpoint.config)
+
+    @cached_property
+    def speaking(self) -> Session:
+        """The host half, opened."""
+        return self.open_session(self.host)
+
+    @cached_property
+    def voices(self) -> Voices:
+        """Voices to speak with."""
+        assert self.file.material is not None
+        return read_voices(self.file.material)
+
+    def spoken(self, voice: str, frames: int) -> Utterance:
+        """`frames` frames of a sentence in `voice`."""
+        return speak_long(self.speaking, self.voices, self.checkpoint.config, f"cat_{voice}", voice, frames)
+
+    @cached_property
+    def sentence(self) -> Utterance:
+        """What most gates run on: two windows and a quarter, which makes three or more of them."""
+        frames = self.geometry.window.frames
+        return self.spoken(self.voices.first, 2 * frames + frames // 4 + 1)
+
+    @cached_property
+    def other_sentence(self) -> Utterance:
+        """Another sentence in another voice, of a window or more."""
+        voice = max(self.voices.styles)
+        spoken = speak(self.speaking, self.voices, self.checkpoint.config, f"weather_{voice}", voice, WEATHER)
+        frames = self.geometry.window.frames
+        return spoken if spoken.frames >= frames else self.spoken(voice, frames)
+
+    def export(self, role: str) -> StageExport:
+        """The engine for `role`."""
+        return _full(self) if role == FULL else _short(self)
+
+
+def _full(opening: Opening) -> StageExport:
+    geometry = opening.geometry
+    windows = windows_of(opening.sentence, geometry)
+    middle = windows[len(windows) // 2]
+    module = _whole(opening)
+    shapes = shapes_of(opening.sizes, opening.checkpoint.config.style_dim, geometry.window.frames, masked=False)
+    model = traced(module, shapes)
+    inner = _inner_windows(geometry, windows)
+    reaches = _reaches(opening, [window.seam for window in inner])
+
+    def proof() -> Evidence:
+        exported = opening.open_session(model)
+        others = windows_of(opening.other_sentence, geometry)
+        last = windows[-1]
+        context, stitched = _windows_against_the_whole(opening)
+        return Evidence(
+            equalities=(
+                *_source_equalities(opening),
+                *evidence.window_equalities(_original_of(opening), lambda window: _run_whole(opening, window), windows),
+                *context,
+                evidence.equality(
+                    "fp32.export",
+                    _run_whole(opening, last),
+                    np.asarray(exported(feed_of(last))[SPECTROGRAM], np.float32),
+                    evidence.GRAPH_DB,
+                    _EXPORT,
+                ),
+            ),
+            expectations=evidence.expectations(
+                _original_of(opening), [(window, feed_of(window)) for window in (*windows, *others)], geometry.form
+            ),
+            verdicts=_reach_verdicts(opening, reaches, [w.seam for w in _inner_windows(geometry, others)]),
+            measurements=stitched,
+        )
+
+    return StageExport(
+        stem=geometry.stem(FULL),
+        contract=_contract(opening, FULL, shapes),
+        model=model,
+        passes=(rewrite_interface_axes(),),
+        feeds=(feed_of(middle),),
+        padded_feeds=(),
+        host=opening.host,
+        host_file="kokoro-host.onnx",
+        notes=_notes(opening),
+        evidence=proof,
+        cuts=_cuts(opening, model, reaches),
+        references=({SPECTROGRAM: _original_of(opening)(middle)},),
+    )
+
+
+def _short(opening: Opening) -> StageExport:
+    geometry = opening.geometry
+    width = geometry.window.frames
+    shapes = shapes_of(opening.sizes, opening.checkpoint.config.style_dim, width, masked=True)
+    model = traced(Padded(opening.turned), shapes)
+    lengths = sorted({max(1, round(width * share)) for share in SHORT_LENGTHS}, reverse=True)
+    spoken = [opening.sentence.part(width // 3, length) for length in lengths]
+    feeds = [(item, padded_feed_of(item, width, opening.sizes)) for item in spoken]
+    padded = opening.sentence.part(width // 2, max(1, round(width * PADDED_FEED)))
+    reaches = _reaches(opening, [item.seam for item in (*spoken, padded)])
+
+    def masked(feed: Mapping[str, Array]) -> FloatArray:
+        seam = tuple(np.asarray(feed[name], np.float32) for name in (LATENT, HARMONICS, STYLE))
+        masks = [np.asarray(feed[name], np.float32) for name in (MASK, FINE_MASK)]
+        return run(opening.turned, (seam[0], seam[1], seam[2]), masks)
+
+    def proof() -> Evidence:
+        exported = opening.open_session(model)
+        others = [opening.other_sentence.part(0, max(1, length)) for length in lengths]
+        _, shorter = feeds[1]
+        return Evidence(
+            equalities=(
+                *_source_equalities(opening),
+                *evidence.padded_equalities(_original_of(opening), masked, feeds),
+                evidence.equality(
+                    "fp32.export",
+                    masked(shorter),
+                    np.asarray(exported(shorter)[SPECTROGRAM], np.float32),
+                    evidence.GRAPH_DB,
+                    _EXPORT,
+                ),
+            ),
+            expectations=evidence.expectations(_original_of(opening), feeds, geometry.form),
+            verdicts=_reach_verdicts(opening, reaches, [item.seam for item in others]),
+        )
+
+    return StageExport(
+        stem=geometry.stem(SHORT),
+        contract=_contract(opening, SHORT, shapes),
+        model=model,
+        passes=(rewrite_interface_axes(),),
+        feeds=(feeds[0][1],),
+        padded_feeds=(padded_feed_of(padded, width, opening.sizes),),
+        host=opening.host,
+        host_file="kokoro-host.onnx",
+        notes=_notes(opening),
+        evidence=proof,
+        cuts=_cuts(opening, model, reaches),
+        references=tuple({SPECTROGRAM: _original_of(opening)(item)} for item in (spoken[0], padded)),
+    )
+
+
+_CONTEXT = "windows against the whole decode, both with the statistics of the whole: the context holds all a frame sees"
+_EXPORT = "the exported ONNX in onnxruntime against the torch module that it was traced from, exact sines"
+
+
+def _whole(opening: Opening) -> Whole | Walked:
+    geometry = opening.geometry
+    norm = pooled_norm if geometry.norm == GAP else instance_norm
+    if geometry.inner is None:
+        return Whole(opening.turned, norm)
+    steps = plan_windows(geometry.window.frames, geometry.inner, geometry.padding, geometry.padding)
+    return Walked(
+        opening.turned, norm, [(step.start, step.emit_start, step.emit_stop) for step in steps], geometry.inner
+    )
+
+
+def _original_of(opening: Opening) -> evidence.Decode:
+    """The original on one window; where windows are walked inside the graph, walked likewise."""
+    return lambda utterance: _walked(opening.geometry, utterance, lambda part: run(opening.original, part.seam))
+
+
+def _run_whole(opening: Opening, window: Utterance) -> FloatArray:
+    norm = pooled_norm if opening.geometry.norm == GAP else instance_norm
+    return _walked(opening.geometry, window, lambda part: run(opening.turned, part.seam, norm=norm))
+
+
+def _walked(geometry: Geometry, utterance: Utterance, decode: evidence.Decode) -> FloatArray:
+    """`utterance`, decoded by the windows inside the graph where there are any."""
+    inner = evidence.inside(geometry)
+    return decode(utterance) if inner is None else evidence.decoded_by_windows(decode, utterance, inner)
+
+
+def _inner_windows(geometry: Geometry, windows: Sequence[Utterance]) -> list[Utterance]:
+    inner = evidence.inside(geometry)
+    return list(windows) if inner is None else [part for window in windows for part in windows_of(window, inner)]
+
+
+def _windows_against_the_whole(opening: Opening) -> tuple[tuple[Equality, ...], tuple[Measurement, ...]]:
+    """Whether the context holds all that a frame sees, a gate where it is as wide as that; and how far apart windows of
+    their own statistics are from the whole."""
+    geometry, sentence = opening.geometry, opening.sentence
+    whole, frozen = run_frozen(opening.original, sentence.seam, lambda one: _windowed(one, sentence, geometry))
+    windowed = _windowed(lambda seam: run(opening.original, seam), sentence, geometry)
+    stitched = evidence.stitched(whole, windowed)
+    if geometry.window.left < CONTEXT_FRAMES:
+        return (), (evidence.context_figure(whole, frozen, geometry), stitched)
+    return (evidence.equality("fp32.context", whole, frozen, evidence.EXACT_DB, _CONTEXT),), (stitched,)
+
+
+def _windowed(decode: evidence.SeamDecode, utterance: Utterance, geometry: Geometry) -> FloatArray:
+    return evidence.decoded_by_windows(lambda part: decode(part.seam), utterance, geometry)
+
+
+def _reaches(opening: Opening, seams: Sequence[Seam]) -> list[FloatArray]:
+    """How far each sine must be right, by channel, in units of pi: with a margin, what it saw on `seams`."""
+    seen = _arguments(opening, seams)
+    return [np.maximum(largest * np.float32(REACH_MARGIN), np.float32(SMALLEST_REACH)) for largest in seen]
+
+
+def _arguments(opening: Opening, seams: Sequence[Seam]) -> list[FloatArray]:
+    with watched_sines(opening.turned) as largest:
+        for seam in seams:
+            run(opening.turned, seam)
+    return list(largest)
+
+
+def _reach_verdicts(opening: Opening, reaches: Sequence[FloatArray], seams: Sequence[Seam]) -> tuple[Verdict, ...]:
+    if opening.geometry.form not in FOLDED:
+        return ()
+    return (evidence.reach_verdict(reaches, _arguments(opening, seams)),)
+
+
+def _cuts(opening: Opening, model: ir.Model, reaches: Sequence[FloatArray]) -> Callable[[str | None], tuple[Pass, ...]]:
+    """The stage's own cuts for a target: its sines."""
+    sines = [str(node.outputs[0].name) for node in model.graph if node.op_type == "Sin"]
+    if len(sines) % len(reaches):
+        raise Refusal(
+            f"{opening.file.path}: the exported graph has {len(sines)} sines, its module {len(reaches)}: this version "
+            "of torch exports it otherwise."
+        )
+    # Windows inside the graph have the module's sines once each, in its order.
+    reach = {name: reaches[place % len(reaches)] for place, name in enumerate(sines)}
+    return lambda target: (rewrite_sines(form=opening.geometry.form, reach_pi=reach, target=target),)
+
+
+def _contract(opening: Opening, role: str, shapes: Mapping[str, tuple[int, ...]]) -> Contract:
+    form = opening.geometry.form
+    return Contract(
+        family="kokoro",
+        stage="generator",
+        source=opening.file.source,
+        inputs=tuple(TensorSpec(name, shape) for name, shape in shapes.items()),
+        outputs=(TensorSpec(SPECTROGRAM, ()),),  # its shape is read from the finished graph
+        window=opening.geometry.window,
+        thresholds={SIMULATOR: CLIPPED_DB if form is Form.CLIP else SIMULATOR_DB[role]},
+        role=role,
+    )
+
+
+def _notes(opening: Opening) -> tuple[str, ...]:
+    said = [opening.file.note] if opening.file.note else []
+    return (*said, *opening.checkpoint.notes)
+
+
+def _source_equalities(opening: Opening) -> tuple[Equality, ...]:
+    """Against the ONNX that the weights were recovered from, where there is one."""
+    original: Original | None = opening.checkpoint.original
+    if original is None:
+        return ()
+    values, sentence = original.values, opening.sentence
+    part = extract(
+        original.model,
+        {values.x: LATENT, values.har: HARMONICS, values.style: STYLE},
+        {values.conv_post: SPECTROGRAM},
+    )
+    decoded = opening.open_session(part)(feed_of(sentence))
+    return (
+        evidence.equality(
+            "fp32.weights",
+            np.asarray(decoded[SPECTROGRAM], np.float32),
+            run(opening.original, sentence.seam),
+            evidence.GRAPH_DB,
+            "the generator on the recovered weights against the ONNX they are from, its weights made float",
+        ),
+    )
