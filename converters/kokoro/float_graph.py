@@ -8,10 +8,11 @@ import onnx_ir as ir
 from onnx_ir.passes import common
 
 from contracts.errors import Refusal
-from converters.kokoro.graph_modules import GraphModules
+from converters.kokoro.graph_modules import GraphModules, constant_shape
 from surgery.decompose_quantised import decompose_quantised
 from surgery.decompose_quantised_operators import decompose_quantised_operators
 from surgery.fold_dequantised_weights import fold_dequantised_weights
+from surgery.graph import input_at
 
 
 @dataclass(frozen=True)
@@ -79,24 +80,22 @@ def generator_values(graph: GraphModules) -> GeneratorValues:
         Refusal: the graph has no generator as Kokoro has it.
     """
     last = graph.node("decoder.module.generator.conv_post", "Conv")
-    filters = graph.weight(last, 1).shape
-    upsampling = graph.node("decoder.module.generator.ups.0", "ConvTranspose")
-    style = graph.node("decoder.module.generator.resblocks.0.adain1.0.fc", "MatMul", "Gemm")
-    activation = _named(upsampling.inputs[0]).producer()
+    filters = constant_shape(graph.weight(last, 1))[:1]
+    upsampling = input_at(graph.node("decoder.module.generator.ups.0", "ConvTranspose"), 0)
+    activation = None if upsampling is None else upsampling.producer()
     if activation is None or activation.op_type != "LeakyRelu":
         raise Refusal(f"{graph.source}: is no Kokoro: nothing like its activation is before generator.ups.0.")
     return GeneratorValues(
-        x=_name(activation.inputs[0]),
-        har=_name(graph.node("decoder.module.generator.noise_convs.0", "Conv").inputs[0]),
-        style=_name(style.inputs[0]),
-        conv_post=_name(graph.with_bias(last, 2, 0 if filters is None else int(filters.numpy()[0]))),
+        x=_given(graph, activation),
+        har=_given(graph, graph.node("decoder.module.generator.noise_convs.0", "Conv")),
+        style=_given(graph, graph.node("decoder.module.generator.resblocks.0.adain1.0.fc", "MatMul", "Gemm")),
+        conv_post=str(graph.with_bias(last, 2, sum(filters)).name),
     )
 
 
-def _named(value: ir.Value | None) -> ir.Value:
-    assert value is not None
-    return value
-
-
-def _name(value: ir.Value | None) -> str:
-    return str(_named(value).name)
+def _given(graph: GraphModules, node: ir.Node) -> str:
+    """The name of what `node` is computed from."""
+    value = input_at(node, 0)
+    if value is None:
+        raise Refusal(f"{graph.source}: is damaged: the node {node.name} has no input.")
+    return str(value.name)

@@ -98,7 +98,7 @@ class GraphModules:
         return found
 
     def constant(self, value: ir.Value | None) -> ir.Value | None:
-        """The constant that `value` is, behind any Identity (the exporter shares equal weights by it); None for others."""
+        """The constant that `value` is, behind any Identity (the exporter shares weights by it); None for another."""
         while value is not None and (node := value.producer()) is not None and node.op_type == "Identity":
             value = node.inputs[0]
         return value if tensor_of(value) is not None else None
@@ -123,7 +123,7 @@ class GraphModules:
         adds = [reader for reader in readers if reader.op_type in _ADDING]
         for value in adds[0].inputs if len(readers) == len(adds) == 1 else ():
             found = self.constant(_before_shaping(value))
-            if found is not None and found.shape is not None and found.shape.numpy() == (size,):
+            if found is not None and constant_shape(found) == (size,):
                 return found, adds[0]
         return None
 
@@ -135,6 +135,13 @@ class GraphModules:
                 "Kokoro, or the official .pth."
             )
         return found.removesuffix(anchor)
+
+
+def constant_shape(value: ir.Value) -> tuple[int, ...]:
+    """The shape of a constant, which a Constant node's value does not state."""
+    tensor = tensor_of(value)
+    assert tensor is not None
+    return tuple(tensor.shape.numpy())
 
 
 def _before_shaping(value: ir.Value | None) -> ir.Value | None:

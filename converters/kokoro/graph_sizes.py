@@ -7,7 +7,7 @@ from dataclasses import replace
 import onnx_ir as ir
 
 from contracts.errors import Refusal
-from converters.kokoro.graph_modules import GraphModules
+from converters.kokoro.graph_modules import GraphModules, constant_shape
 from models.kokoro.config import AlbertConfig, GeneratorConfig, KokoroConfig
 
 _LAYER = "bert.module.encoder.albert_layer_groups.0.albert_layers.0"
@@ -93,10 +93,9 @@ def _shape(places: GraphModules, module: str, operator: str, place: int) -> tupl
 
 
 def _shape_of(places: GraphModules, node: ir.Node, place: int, rank: int) -> tuple[int, ...]:
-    shape = places.weight(node, place).shape
-    sizes = () if shape is None else shape.numpy()
+    sizes = constant_shape(places.weight(node, place))
     if len(sizes) != rank:
         raise Refusal(
             f"{places.source}: is no Kokoro: the weight of the node {node.name} has {len(sizes)} axes, not {rank}."
         )
-    return tuple(sizes)
+    return sizes

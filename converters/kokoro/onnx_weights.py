@@ -19,6 +19,7 @@ from contracts.errors import Refusal
 from converters.kokoro.graph_modules import GraphModules
 from converters.kokoro.layout import Kind, Module, modules
 from models.kokoro.config import KokoroConfig
+from surgery.graph import input_at
 from surgery.weights import tensor_of
 
 Weights = dict[str, NDArray[np.float32]]
@@ -99,7 +100,7 @@ class _Reader:
             self._check_norm(node)
             outside = not any(str(value.name).startswith(apart) for value in node.outputs)
             for place in _FACTORS.get(node.op_type, ()) if outside else ():
-                found = self._places.constant(node.inputs[place])
+                found = self._places.constant(input_at(node, place))
                 if found is not None and found not in self._taken and _is_matrix(found):
                     raise Refusal(
                         f"{self._places.source}: is no Kokoro as its weights are looked for: the node {node.name} has "
@@ -109,7 +110,7 @@ class _Reader:
     def _check_norm(self, node: ir.Node) -> None:
         """An instance norm of the reference scales by one and shifts by zero, where its exporter writes that out."""
         for place, neutral in ((1, 1), (2, 0)) if node.op_type == "InstanceNormalization" else ():
-            tensor = tensor_of(self._places.constant(node.inputs[place]))
+            tensor = tensor_of(self._places.constant(input_at(node, place)))
             if tensor is None or not np.all(tensor.numpy() == neutral):
                 raise Refusal(
                     f"{self._places.source}: the instance norm {node.name} does not scale by one and shift by zero: "
@@ -180,11 +181,8 @@ class _Reader:
         """The factors of the arguments of the sines; behind which norm an argument lies tells which factor it is."""
         found: Weights = {}
         for node in self._places.nodes(module.name):
-            product = node.inputs[0].producer() if node.op_type == "Sin" and node.inputs[0] is not None else None
-            for value in product.inputs if product is not None and product.op_type == "Mul" else ():
-                factor = self._places.constant(value)
-                argument = next((other for other in product.inputs if other is not value), None) if product else None
-                rest = None if factor is None or argument is None else self._alpha(module, argument)
+            for one, other in _multiplied(input_at(node, 0)) if node.op_type == "Sin" else ():
+                factor, rest = self._places.constant(one), self._alpha(module, other)
                 if factor is not None and rest is not None:
                     found[rest] = self._take(factor, f"{module.name}.{rest}")
         missing = [rest for rest in module.shapes if rest not in found]
@@ -227,6 +225,13 @@ def _weight_norm(weight: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDAr
     is_zero = norm == 0
     direction = np.where(is_zero, np.float32(1), weight) if is_zero.any() else weight
     return direction, norm.astype(np.float32)
+
+
+def _multiplied(value: ir.Value | None) -> tuple[tuple[ir.Value, ir.Value], ...]:
+    """The two factors of a Mul that made `value`, either way round; none where no Mul did."""
+    node = None if value is None else value.producer()
+    one, other = (None, None) if node is None or node.op_type != "Mul" else (input_at(node, 0), input_at(node, 1))
+    return () if one is None or other is None else ((one, other), (other, one))
 
 
 def _torch_gates(tensor: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -7,6 +7,7 @@ else is refused. torch is imported here only, when such a file is read or writte
 from __future__ import annotations
 
 import io
+import struct
 import warnings
 from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
@@ -21,6 +22,21 @@ from contracts.files import write_whole
 from converters.kokoro.layout import TOP_KEYS, WRAPPER
 
 Weights = dict[str, NDArray[np.float32]]
+
+_OF_DAMAGE = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    EOFError,
+    LookupError,
+    MemoryError,
+    OSError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+    struct.error,
+)
+"""What torch.load raises on damaged files, as found by damaging some; it documents nothing."""
 
 _COUNTERS = (".position_ids", ".num_batches_tracked")
 """Buffers of whole numbers that older versions of transformers and torch saved; no weights."""
@@ -109,7 +125,7 @@ def _load(path: Path) -> object:
                 "file, or save the state dicts alone."
             ) from error
         raise _damaged(path, error) from error
-    except (RuntimeError, EOFError, ValueError, KeyError, TypeError, AttributeError, IndexError, OSError) as error:
+    except _OF_DAMAGE as error:
         raise _damaged(path, error) from error
 
 

@@ -128,5 +128,5 @@ def test_read_config_refuses_plbert_when_it_is_no_object(tmp_path: Path) -> None
 
 
 def test_read_config_says_so_when_there_is_no_file(tmp_path: Path) -> None:
-    with pytest.raises(UserInput, match="there is no such file; give the checkpoint's config.json"):
+    with pytest.raises(UserInput, match=r"there is no such file; give the checkpoint's config\.json"):
         read_config(tmp_path / "config.json")
