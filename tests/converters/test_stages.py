@@ -3,10 +3,10 @@ from __future__ import annotations
 import pytest
 
 from contracts.errors import UserInput
-from converters.stages import Checkpoint, OpenSession, Stage, StageExport, StageOptions, find_stage
+from converters.stages import Checkpoint, Opened, OpenSession, Stage, StageOptions, find_stage
 
 
-def _open(checkpoint: Checkpoint, options: StageOptions, open_session: OpenSession) -> StageExport:
+def _open(checkpoint: Checkpoint, options: StageOptions, open_session: OpenSession) -> Opened:
     raise AssertionError("nothing is opened to find a stage")
 
 

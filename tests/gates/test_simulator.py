@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from contracts.verdicts import Status
-from gates.simulator import judge_simulator
+from gates.simulator import judge_simulator, judge_simulator_by_original
 
 Floats = NDArray[np.float64]
 ONES = np.ones((1, 4))
@@ -48,6 +48,7 @@ def test_judge_simulator_fails_on_the_worst_window_when_the_mean_would_pass() ->
         ([{"samples": ONES * 0}], [{"samples": ONES * 0}], "proves nothing"),
         ([{"samples": ONES}], [{"samples": ONES * math.inf}], "not finite"),
         ([{"samples": ONES}], [{"samples": ONES[:, :0]}], "shape [1, 0] instead of [1, 4]"),
+        ([{"samples": ONES[:, :3]}], [{"samples": ONES}], "shape [1, 4] instead of [1, 3]"),
         ([{"samples": ONES[:, :0]}], [{"samples": ONES[:, :0]}], "holds no values"),
         ([{"samples": ONES}], [{"other": ONES}], "no output named samples"),
         ([{"samples": ONES}], [{"samples": ONES, "more": ONES}], "2 outputs instead of 1"),
@@ -93,3 +94,37 @@ def test_judge_simulator_names_the_broken_window_when_another_is_merely_bad() ->
     (verdict,) = judge_simulator([{"samples": ONES}] * 2, outputs, 40.0)
     assert "window 2, output 'samples'" in verdict.detail
     assert math.isnan(float(verdict.measured or 0))
+
+
+def test_judge_simulator_by_original_leaves_padding_out_and_says_what_it_compared() -> None:
+    output = {"samples": np.concatenate([RAMP, np.full((1, 8), 1e6)], axis=1)[:, None]}
+    (verdict,) = judge_simulator_by_original([{"samples": RAMP}], [output], 40.0)
+    assert (verdict.gate, verdict.status, verdict.measured) == ("simulator", Status.PASSED, math.inf)
+    assert "the simulator against the unpatched original on one window" in verdict.detail
+
+
+def test_judge_simulator_by_original_judges_what_is_no_padding() -> None:
+    output = {"samples": np.concatenate([RAMP * 0.9, RAMP], axis=1)}
+    (verdict,) = judge_simulator_by_original([{"samples": RAMP}], [output], 40.0)
+    assert verdict.status is Status.FAILED
+    assert verdict.measured == pytest.approx(20.0)  # 1 / 0.1
+
+
+@pytest.mark.parametrize(
+    ("originals", "outputs", "reason"),
+    [
+        ([{"samples": ONES}], [], "there are no outputs of the simulator"),
+        ([{"samples": ONES}], [{"samples": ONES}] * 2, "2 windows came back instead of 1"),
+        ([{"samples": ONES}] * 2, [{"samples": ONES}], "1 windows came back instead of 2"),
+        ([{"samples": ONES}], [{"samples": ONES[:, :3]}], "shape [1, 3] instead of [1, 4]"),
+        ([{"samples": ONES}], [{"samples": ONES, "more": ONES}], "2 outputs instead of 1"),
+        ([{"samples": ONES}], [{"other": ONES}], "no output named samples"),
+        ([{"samples": ONES}], [{"samples": ONES * math.nan}], "not finite"),
+    ],
+)
+def test_judge_simulator_by_original_fails_with_reason_when_nothing_was_proven(
+    originals: list[dict[str, Floats]], outputs: list[dict[str, Floats]], reason: str
+) -> None:
+    (verdict,) = judge_simulator_by_original(originals, outputs, -math.inf)
+    assert verdict.status is Status.FAILED
+    assert reason in verdict.detail

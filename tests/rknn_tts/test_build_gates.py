@@ -26,6 +26,7 @@ def judged(
     simulated: Any = RIGHT,
     thresholds: dict[str, float] | None = None,
     accepted: tuple[str, ...] = (),
+    originals: Any = (),
 ) -> Judged:
     graph, lines = folder / "model.onnx", folder / "lines.log"
     graph.write_bytes(scale_proto(2.0).SerializeToString())
@@ -44,7 +45,7 @@ def judged(
     )
     contract = Contract(None, None, Source("model.onnx", "ab" * 32, "checkpoint"), (), (), thresholds=thresholds or {})
     keys = tuple(parse_accepted(text) for text in accepted)
-    return judge_build(build, graph, contract, FEEDS, keys, "build-logs/x.layers.json")
+    return judge_build(build, graph, contract, FEEDS, keys, "build-logs/x.layers.json", originals)
 
 
 def status(made: Judged, gate: str) -> str:
@@ -121,6 +122,25 @@ def test_simulator_is_judged_by_the_contracts_threshold_or_40_db(
     tmp_path: Path, simulated: Any, thresholds: dict[str, float], wanted: str
 ) -> None:
     assert status(judged(tmp_path, simulated=simulated, thresholds=thresholds), "simulator") == wanted
+
+
+OTHER = ({"y": row(3, 5, 7)}, {"y": row(7, 5, 3)})
+"""What no run of the graph gives, and shorter."""
+
+
+@pytest.mark.parametrize(
+    ("simulated", "originals", "wanted"),
+    [
+        (({"y": row(3, 5, 7, 1)}, {"y": row(7, 5, 3, 2)}), OTHER, "passed"),
+        (RIGHT, OTHER, "failed"),
+        (({"y": row(3, 5, 7, 1)}, {"y": row(7, 5, 3, 2)}), (), "failed"),
+        (({"y": row(3, 5, 7, 1)},), OTHER, "failed"),
+    ],
+)
+def test_simulator_is_judged_by_the_original_where_the_stage_says_what_that_gives(
+    tmp_path: Path, simulated: Any, originals: Any, wanted: str
+) -> None:
+    assert status(judged(tmp_path, simulated=simulated, originals=originals), "simulator") == wanted
 
 
 @pytest.mark.parametrize(

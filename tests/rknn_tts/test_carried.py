@@ -30,9 +30,11 @@ from contracts.verdicts import at_least
 from rknn_tts import carried as module
 from rknn_tts.carried import (
     FEEDS_KEY,
+    ORIGINALS_KEY,
     SEAL_KEY,
     carried_contract,
     carried_feeds,
+    carried_originals,
     carry,
     check_seal,
     feeds_from_npz,
@@ -210,8 +212,63 @@ def _drop_seal(model: onnx.ModelProto) -> None:
     model.metadata_props.extend(kept)
 
 
+ORIGINALS = ({"y": np.array([[2, 4, 6]], np.float32)}, {"y": np.array([[10, 12]], np.float32)})
+
+
+def test_originals_come_back_as_they_were() -> None:
+    model = ir.from_proto(onnx.load_model_from_string(carry(_authored(), CONTRACT, FEEDS, ORIGINALS)))
+    found = carried_originals(model, "m.onnx")
+    assert [{name: array.tolist() for name, array in outputs.items()} for outputs in found] == [
+        {"y": [[2, 4, 6]]},
+        {"y": [[10, 12]]},
+    ]
+    assert len(carried_feeds(model, "m.onnx")) == 2
+
+
+def test_graph_whose_stage_says_no_originals_carries_none() -> None:
+    model = onnx.load_model_from_string(carry(_authored(), CONTRACT, FEEDS))
+    assert ORIGINALS_KEY not in {entry.key for entry in model.metadata_props}
+    assert carried_originals(ir.from_proto(model), "m.onnx") == ()
+
+
+def test_damaged_originals_are_refused_by_file() -> None:
+    model = ir.from_proto(onnx.load_model_from_string(carry(_authored(), CONTRACT, FEEDS, ORIGINALS)))
+    model.metadata_props[ORIGINALS_KEY] = "no base64 !"
+    damaged = r"^m\.onnx: carries damaged outputs of the original \(.*\); export it again\.$"
+    with pytest.raises(UserInput, match=damaged):
+        carried_originals(model, "m.onnx")
+
+
+def _replace_originals(model: onnx.ModelProto) -> None:
+    entry = next(entry for entry in model.metadata_props if entry.key == ORIGINALS_KEY)
+    entry.value = _packed(feeds_to_npz([{"y": np.ones((1, 3), np.float32)}] * 2))
+
+
+def _drop_originals(model: onnx.ModelProto) -> None:
+    kept = [entry for entry in model.metadata_props if entry.key != ORIGINALS_KEY]
+    del model.metadata_props[:]
+    model.metadata_props.extend(kept)
+
+
+@pytest.mark.parametrize("change", [_replace_originals, _drop_originals], ids=["other", "none"])
+def test_check_seal_refuses_when_the_originals_outputs_were_changed(change: Callable[[onnx.ModelProto], None]) -> None:
+    model = onnx.load_model_from_string(carry(_authored(), CONTRACT, FEEDS, ORIGINALS))
+    check_seal(bytes(model.SerializeToString()), "m.onnx")
+    change(model)
+    with pytest.raises(Refusal, match=r"^m\.onnx: was changed after it was exported"):
+        check_seal(bytes(model.SerializeToString()), "m.onnx")
+
+
+def test_check_seal_refuses_when_originals_were_added() -> None:
+    model = onnx.load_model_from_string(carry(_authored(), CONTRACT, FEEDS))
+    model.metadata_props.add(key=ORIGINALS_KEY, value=_packed(feeds_to_npz(ORIGINALS)))
+    with pytest.raises(Refusal, match=r"^m\.onnx: was changed after it was exported"):
+        check_seal(bytes(model.SerializeToString()), "m.onnx")
+
+
 def test_without_carried_gives_the_graph_and_its_own_metadata_back() -> None:
     assert without_carried(carry(_authored(), CONTRACT, FEEDS)) == _authored()
+    assert without_carried(carry(_authored(), CONTRACT, FEEDS, ORIGINALS)) == _authored()
 
 
 def test_check_seal_passes_when_nothing_was_changed_but_the_serialisation() -> None:

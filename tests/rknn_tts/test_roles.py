@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+import io
+
+from contracts.verdicts import Measurement, at_least, unproven
+from rknn_tts.progress import PlainSay
+from rknn_tts.roles import RoleSay, measurements_of, verdicts_of
+from tests.rknn_tts.workshop import Heard
+
+
+def test_verdicts_of_differ_in_their_gates_name_alone() -> None:
+    given = (at_least("simulator", 41.5, 40.0, "dB"), unproven("log.regtask", "only a board"))
+    told = verdicts_of("short", given)
+    assert [verdict.gate for verdict in told] == ["short.simulator", "short.log.regtask"]
+    assert [(v.measured, v.threshold, v.unit, v.status, v.detail) for v in told] == [
+        (v.measured, v.threshold, v.unit, v.status, v.detail) for v in given
+    ]
+
+
+def test_measurements_of_differ_in_their_name_alone() -> None:
+    (told,) = measurements_of("full", [Measurement(name="build.wall", measured=1.5, unit="s", reason="why")])
+    assert told == Measurement(name="full.build.wall", measured=1.5, unit="s", reason="why")
+
+
+def test_role_say_puts_the_role_behind_the_first_words() -> None:
+    heard = Heard()
+    say = RoleSay(heard, "short")
+    say.step("building for rk3588: fusing: TilingPass")
+    say.step("checking the graph")
+    say.note("as it is")
+    assert heard.steps == ["building for rk3588 (short): fusing: TilingPass", "checking the graph (short)"]
+    assert heard.notes == ["as it is"]
+
+
+def test_role_say_has_a_line_for_each_engines_step_where_lines_are_written() -> None:
+    stream = io.StringIO()
+    plain = PlainSay(stream, clock=lambda: 0.0)
+    for role in ("full", "short"):
+        for stage in ("loading", "fusing"):
+            RoleSay(plain, role).step(f"building for rk3588: {stage}")
+    assert stream.getvalue() == "building for rk3588 (full)\nbuilding for rk3588 (short)\n"
