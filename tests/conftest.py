@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from converters.kokoro.package import KOKORO
+from converters.kokoro.package import KOKORO, VOICES
 from converters.piper.decoder import VOICE
 from converters.stages import PackagedCheckpoint
 from engine.cache import CACHE_FOLDER, default_folder
@@ -55,6 +55,12 @@ def fetched_voice(users_checkpoints: Path, tmp_path_factory: pytest.TempPathFact
 def fetched_kokoro(users_checkpoints: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of the default Kokoro, to copy into a cache's `checkpoints`: fetched once for all tests."""
     return _fetched(KOKORO, users_checkpoints, tmp_path_factory)
+
+
+@pytest.fixture(scope="session")
+def fetched_kokoro_voices(users_checkpoints: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of Kokoro's voices, to copy into a cache's `checkpoints`: fetched once for all tests."""
+    return _fetched(VOICES, users_checkpoints, tmp_path_factory)
 
 
 def _fetched(wanted: PackagedCheckpoint, users: Path, temporary: pytest.TempPathFactory) -> Path:
