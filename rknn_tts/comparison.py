@@ -16,6 +16,7 @@ from gates.simulator import GATE as SIMULATOR
 from rknn_tts.inspection import Inspection, inspect_file
 from rknn_tts.numbers import BYTES_PER_MB, CYCLES_PER_MEGACYCLE, KB_PER_MB
 from rknn_tts.present import source_text, window_text
+from rknn_tts.roles import stage_text
 
 COMPARED = ("engine", "manifest", "layers")
 """Kinds of `Inspection` that are compared."""
@@ -302,7 +303,7 @@ def _manifest_facts(manifest: Manifest) -> dict[str, str]:
         "target": manifest.target,
         "toolkit": f"{manifest.toolkit.name} {manifest.toolkit.version}",
         "rules off": rules or "none",
-        "stage": _stage(manifest.family, manifest.stage),
+        "stage": stage_text(manifest.family, manifest.stage, manifest.role),
         "source": source_text(manifest.source),
         "window": window_text(manifest.window) if manifest.window else "none",
         "inputs": _tensors(manifest.inputs),
@@ -319,21 +320,17 @@ def _carried_facts(found: Inspection) -> dict[str, str]:
         return {
             "target": manifest.target,
             "toolkit": manifest.toolkit.version,
-            "stage": _stage(manifest.family, manifest.stage),
+            "stage": stage_text(manifest.family, manifest.stage, manifest.role),
             "source": f"sha256 {manifest.source.sha256[:_DIGEST_DIGITS]}",
         }
     if not found.engine:
         return {}
     facts = {"target": ", ".join(found.engine.targets), "toolkit": found.engine.toolkit or ""}
     if contract := found.engine.contract:
-        family, stage, source = (contract.get(key) for key in ("family", "stage", "source"))
-        facts["stage"] = _stage(family and str(family), stage and str(stage))
+        family, stage, role, source = (contract.get(key) for key in ("family", "stage", "role", "source"))
+        facts["stage"] = stage_text(family, stage, role)
         facts["source"] = f"sha256 {source}" if source else ""
     return {name: text for name, text in facts.items() if text}
-
-
-def _stage(family: object, stage: object) -> str:
-    return f"{family} {stage or ''}".rstrip() if family else "a foreign ONNX"
 
 
 def _tensors(tensors: Iterable[TensorSpec]) -> str:

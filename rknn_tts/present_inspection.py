@@ -21,6 +21,7 @@ from rknn_tts.present import (
     verdict_table,
     window_text,
 )
+from rknn_tts.roles import stage_text
 
 _KINDS = {
     "engine": "RKNN engine",
@@ -40,7 +41,10 @@ def inspection_blocks(inspection: Inspection) -> list[Block]:
         ("kind", f"{_KINDS[inspection.kind]}, {size(inspection.bytes / 1000)}, sha256 {inspection.sha256[:16]}"),
     ]
     if manifest:
-        pairs += [("stage", _stage(manifest.family, manifest.stage)), *manifest_pairs(manifest, name_cpu_layers=False)]
+        pairs += [
+            ("stage", stage_text(manifest.family, manifest.stage, manifest.role)),
+            *manifest_pairs(manifest, name_cpu_layers=False),
+        ]
     elif engine:
         pairs += _engine_pairs(engine)
     if onnx:
@@ -66,7 +70,9 @@ def _engine_pairs(engine: EngineHeader) -> list[tuple[str, str]]:
     pairs = [("target", ", ".join(engine.targets) or "unknown"), ("toolkit", toolkit)]
     if engine.contract:
         pairs += [
-            (key, _value(engine.contract[key])) for key in ("family", "stage", "source") if engine.contract.get(key)
+            (key, _value(engine.contract[key]))
+            for key in ("family", "stage", "role", "source")
+            if engine.contract.get(key)
         ]
         if window := engine.contract.get("window"):
             pairs.append(("window", f"{_value(window)} (frames, emitted, left, right, samples a frame, sample rate)"))
@@ -85,7 +91,10 @@ def _onnx_pairs(onnx: OnnxFacts) -> list[tuple[str, str]]:
 
 
 def _contract_pairs(contract: Contract) -> list[tuple[str, str]]:
-    pairs = [("stage", _stage(contract.family, contract.stage)), ("source", source_text(contract.source))]
+    pairs = [
+        ("stage", stage_text(contract.family, contract.stage, contract.role)),
+        ("source", source_text(contract.source)),
+    ]
     if contract.window:
         pairs.append(("window", window_text(contract.window)))
     if contract.host:
@@ -163,10 +172,6 @@ def _megacycles(cycles: int) -> str:
 def node_name(layer: LayerCost) -> str:
     """The node that a layer was made from: its full name without the operator."""
     return layer.name.partition(":")[2] or layer.name or "(no name)"
-
-
-def _stage(family: str | None, stage: str | None) -> str:
-    return f"{family} {stage or ''}".rstrip() if family else "a foreign ONNX"
 
 
 def _shape(shape: Sequence[int | str]) -> str:

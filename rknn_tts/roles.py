@@ -9,6 +9,13 @@ from contracts.verdicts import Measurement, Verdict
 from rknn_tts.progress import Say
 
 
+def stage_text(family: object, stage: object, role: object) -> str:
+    """What an engine is: `kokoro generator, short`."""
+    if not family:
+        return "a foreign ONNX"
+    return f"{family} {stage or ''}".rstrip() + (f", {role}" if role else "")
+
+
 def verdicts_of(role: str | None, verdicts: Iterable[Verdict]) -> tuple[Verdict, ...]:
     """`verdicts` as they are told among those of other engines: `short.simulator`."""
     return tuple(replace(verdict, gate=f"{role}.{verdict.gate}") for verdict in verdicts)

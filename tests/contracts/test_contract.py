@@ -115,6 +115,19 @@ def test_short_contract_holds_what_a_board_checks_when_it_fits() -> None:
     }
 
 
+def test_short_contract_says_the_role_where_there_is_one() -> None:
+    data = json.loads(short_contract(replace(CONTRACT, role="short"), "rk3588", "2.3.2"))
+    assert (data.pop("role"), data) == ("short", json.loads(short_contract(CONTRACT, "rk3588", "2.3.2")))
+
+
+def test_contract_without_a_role_is_read_as_one_engine_alone() -> None:
+    text = json.loads(contract_to_metadata(CONTRACT)[METADATA_KEY])
+    text.pop("role")  # as exports before there were sets
+    read = contract_from_metadata({METADATA_KEY: json.dumps(text)})
+    assert read == CONTRACT
+    assert CONTRACT.role is None
+
+
 def test_short_contract_is_null_where_the_stage_has_none() -> None:
     data = json.loads(short_contract(replace(CONTRACT, window=None, cache=None), "rk3588", "2.3.2"))
     assert (data["window"], data["cache"]) == (None, None)
@@ -181,6 +194,8 @@ def test_contract_from_metadata_says_so_when_it_is_nested_too_deep() -> None:
         ({"family": "../piper"}, "family"),
         ({"family": "f" * 65}, "family"),
         ({"stage": ""}, "stage"),
+        ({"role": "../short"}, "role"),
+        ({"role": ""}, "role"),
     ],
 )
 def test_contract_fault_names_what_would_leave_its_folder_or_not_fit(changes: dict[str, Any], says: str) -> None:
@@ -195,6 +210,7 @@ def test_contract_fault_names_what_would_leave_its_folder_or_not_fit(changes: di
     [
         {},
         {"family": None, "stage": None, "host": None},
+        {"role": "short"},
         {"source": replace(SOURCE, name="voix à soi [1]\u3000*.onnx")},
         {"source": replace(SOURCE, name="some-voice 1.2.0: voice.onnx", kind="package")},
         {"source": replace(SOURCE, name="...onnx")},

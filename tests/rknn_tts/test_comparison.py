@@ -155,6 +155,7 @@ def test_pass_that_found_nothing_is_as_good_as_one_that_did_not_run() -> None:
         ),
         ({"toolkit": replace(A.toolkit, disabled_rules=("x", "y"))}, FactChange("rules off", "none", "x, y")),
         ({"stage": "encoder"}, FactChange("stage", "piper decoder", "piper encoder")),
+        ({"role": "short"}, FactChange("stage", "piper decoder", "piper decoder, short")),
         ({"family": None, "stage": None}, FactChange("stage", "piper decoder", "a foreign ONNX")),
         (
             {"source": replace(A.source, sha256="9" * 64)},

@@ -7,7 +7,15 @@ import pytest
 
 from contracts.contract import Contract, Source
 from contracts.errors import UserInput
-from rknn_tts.places import Places, engine_places, export_failed_place, export_place, make_folder, voice_of
+from rknn_tts.places import (
+    Places,
+    engine_places,
+    export_failed_place,
+    export_place,
+    make_folder,
+    set_place,
+    voice_of,
+)
 
 
 def contract(family: str | None = "piper", kind: str = "checkpoint", name: str = "en_US-joe.onnx") -> Contract:
@@ -99,6 +107,32 @@ def test_engine_places_share_no_log_where_output_gives_engines_one_name(output: 
     assert len({places.engine for places in made}) == 1
     for kind in ("log", "layers", "failed"):
         assert len({getattr(places, kind) for places in made}) == 4
+
+
+@pytest.mark.parametrize(
+    ("made", "output", "place"),
+    [
+        (contract(), None, "engines/rk3588/en_US-joe/piper-decoder.set.json"),
+        (contract(kind="package"), None, "engines/rk3588/piper-decoder.set.json"),
+        (contract(), "out", "out/piper-decoder.set.json"),
+        (contract(), "out.v2/", "out.v2/piper-decoder.set.json"),
+        (contract(), "a.folder", "a.folder/piper-decoder.set.json"),
+        (contract(), ".", "piper-decoder.set.json"),
+    ],
+)
+def test_set_place_is_where_its_engines_go(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, made: Contract, output: str | None, place: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.folder").mkdir()
+    assert set_place(made, "rk3588", output) == Path(place)
+    assert set_place(made, "rk3588", output).parent == engine_places(made, STEM, "rk3588", output).engine.parent
+
+
+@pytest.mark.parametrize("output", ["joe.rknn", "out/joe.onnx", "joe.json", "joe.set.json"])
+def test_set_place_is_refused_when_output_names_one_file(output: str) -> None:
+    with pytest.raises(UserInput, match=rf"^--output {output}: several files are written; name a folder"):
+        set_place(contract(), "rk3588", output)
 
 
 def test_export_place_is_of_no_target() -> None:

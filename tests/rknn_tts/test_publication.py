@@ -16,7 +16,7 @@ from rknn_tts.build_gates import Judged
 from rknn_tts.build_step import Build
 from rknn_tts.graph_at_hand import GraphInfo, NumericGates, twin_of
 from rknn_tts.outcome import Outcome
-from rknn_tts.publication import Finished, publish_engine
+from rknn_tts.publication import Finished, publish_engine, publish_set
 from rknn_tts.steps import open_steps
 from tests.rknn_tts.sources import PROOF, build_of, doubling
 
@@ -165,3 +165,69 @@ def test_publication_keeps_the_boards_figures_of_the_same_engine(
 def test_publication_replaces_a_manifest_that_cannot_be_read(build: Build, damaged: bytes) -> None:
     build.places.manifest.write_bytes(damaged)
     assert read_manifest(build.places.manifest.with_name(Path(published(build).files[-1]).name)).board is None
+
+
+def set_of(build: Build, tmp_path: Path, judged: Judged = JUDGED) -> list[Finished]:
+    """Two engines of one host half, `full` and `short`."""
+    half = tmp_path / "half.onnx"
+    half.write_bytes(b"half")
+    members = []
+    for role in ("full", "short"):
+        contract = dataclasses.replace(
+            build.source.contract, role=role, host=HostHalf("piper-host.onnx", sha256_of_bytes(b"half"))
+        )
+        source = dataclasses.replace(
+            build.source, contract=contract, stem=f"net-{role}", host=half, notes=("a note", f"of {role}")
+        )
+        members.append(Finished(build_of(source, build.python), GRAPH, NUMBERS, judged, tmp_path / "result"))
+    return members
+
+
+SET_PLACE = Path("engines/rk3588/net.set.json")
+
+
+def published_set(members: list[Finished]) -> Outcome:
+    return publish_set(members, SET_PLACE, open_steps(False, lambda text: pytest.fail(text)))
+
+
+def test_publication_of_a_set_writes_the_host_half_once_and_the_sets_manifest_last(
+    build: Build, tmp_path: Path
+) -> None:
+    done = published_set(set_of(build, tmp_path))
+    assert len(done.files) == len(set(done.files))
+    assert set(done.files) == files()
+    assert done.files.index("engines/rk3588/piper-host.onnx") < done.files.index("engines/rk3588/net-full.json")
+    assert done.files[-1] == str(SET_PLACE)
+    assert json.loads(SET_PLACE.read_text())["members"] == ["net-full.json", "net-short.json"]
+    gates = ["fp32.whole", "range.activations", "structure.operators", "simulator"]
+    assert [v.gate for v in done.verdicts] == [f"{role}.{gate}" for role in ("full", "short") for gate in gates]
+    assert [m.name for m in done.measurements] == [
+        f"{role}.{name}" for role in ("full", "short") for name in ("vendor", "build.wall")
+    ]
+    for role in ("full", "short"):
+        kept = read_manifest(Path(f"engines/rk3588/net-{role}.json"))
+        assert (kept.role, [verdict.gate for verdict in kept.verdicts]) == (role, gates)
+    assert done.notes == ("a note", "of full", "of short")
+
+
+def test_publication_of_a_set_counts_what_only_a_board_can_tell_of_all_its_engines(
+    build: Build, tmp_path: Path
+) -> None:
+    judged = dataclasses.replace(JUDGED, verdicts=(unproven("log.a", ""), unproven("log.b", "")))
+    done = published_set(set_of(build, tmp_path, judged))
+    assert [note for note in done.notes if note.startswith("UNPROVEN")] == [
+        "UNPROVEN: 4 verdicts can only be given by a board; nothing here was run on one."
+    ]
+
+
+def test_publication_of_a_set_leaves_everything_as_it_was_when_one_place_cannot_be_written(
+    build: Build, tmp_path: Path
+) -> None:
+    members = set_of(build, tmp_path)
+    members[0].build.places.engine.write_bytes(b"older engine")
+    members[1].build.places.failed.write_bytes(b"{}")
+    SET_PLACE.mkdir()
+    with pytest.raises(NotWritten, match=r"net\.set\.json: cannot be written"):
+        published_set(members)
+    assert files() == {"engines/rk3588/net-full.rknn", "build-logs/net-short-rk3588.failed.json"}
+    assert members[0].build.places.engine.read_bytes() == b"older engine"

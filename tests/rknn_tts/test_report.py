@@ -27,6 +27,16 @@ def test_report_json_is_one_object_with_the_manifest_when_the_command_is_done() 
     assert data["verdicts"][3]["status"] == "unproven"
 
 
+def test_report_json_has_files_log_and_manifest_of_each_member_of_a_set() -> None:
+    whole = replace(OUTCOME, manifest=None, log=None, members=(OUTCOME, replace(OUTCOME, log=None)))
+    data = json.loads(report_json(replace(REPORT, outcome=whole)))
+    assert list(data) == [*BEFORE_FILES, *FROM_FILES_ON, "members"]
+    assert [list(member) for member in data["members"]] == [["files", "log", "manifest"]] * 2
+    assert data["members"][0]["files"] == list(OUTCOME.files)
+    assert [member["log"] for member in data["members"]] == [OUTCOME.log, None]
+    assert data["members"][1]["manifest"] == json.loads(report_json(REPORT))["manifest"]
+
+
 def test_report_json_has_strings_when_numbers_are_not_finite() -> None:
     verdicts = (at_least("a", float("nan"), 95, "dB"), at_least("b", float("inf"), 95, "dB"))
     text = report_json(replace(REPORT, outcome=replace(OUTCOME, verdicts=verdicts)))

@@ -2,10 +2,25 @@ from __future__ import annotations
 
 import io
 
+import pytest
+
 from contracts.verdicts import Measurement, at_least, unproven
 from rknn_tts.progress import PlainSay
-from rknn_tts.roles import RoleSay, measurements_of, verdicts_of
+from rknn_tts.roles import RoleSay, measurements_of, stage_text, verdicts_of
 from tests.rknn_tts.workshop import Heard
+
+
+@pytest.mark.parametrize(
+    ("family", "stage", "role", "text"),
+    [
+        ("kokoro", "generator", "short", "kokoro generator, short"),
+        ("piper", "decoder", None, "piper decoder"),
+        ("piper", None, None, "piper"),
+        (None, None, None, "a foreign ONNX"),
+    ],
+)
+def test_stage_text_says_what_an_engine_is(family: str | None, stage: str | None, role: str | None, text: str) -> None:
+    assert stage_text(family, stage, role) == text
 
 
 def test_verdicts_of_differ_in_their_gates_name_alone() -> None:

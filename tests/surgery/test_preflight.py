@@ -9,7 +9,9 @@ import pytest
 from onnx import TensorProto, helper
 
 from rknn_tts.rewriting import rewrite, without_skipped
-from surgery.preflight import preflight
+from surgery.cuts import cuts
+from surgery.declaration import Declaration, Exact, Pass, Rewritten
+from surgery.preflight import preflight, to_hardware, to_operators
 from tests.cases import graphs as cases
 from tests.gates.small_graphs import constant, model, tensor
 from tests.onnx_runs import Array, run
@@ -31,6 +33,18 @@ def operators(made: ir.Model) -> list[str]:
 
 def noise(*shape: int) -> Array:
     return np.random.default_rng(3).standard_normal(shape).astype(np.float32)
+
+
+@pytest.mark.parametrize("target", [None, "rk3588", "rk3566"])
+def test_preflight_puts_a_stages_own_cuts_between_what_is_owed_and_the_other_cuts(target: str | None) -> None:
+    own = [
+        Pass(Declaration(name, "", Exact("the same numbers")), lambda model: Rewritten(model, 0))
+        for name in ("rewrite_one", "fuse_another")
+    ]
+    names = [bound.name for bound in preflight(target, own)]
+    owed, others, last = ([p.name for p in passes] for passes in (to_operators(), cuts(target), to_hardware()))
+    assert names == [*owed, "rewrite_one", "fuse_another", *others, *last]
+    assert [bound.name for bound in preflight(target)] == [*owed, *others, *last]
 
 
 def test_outputs_stay_apart_when_a_clip_without_bounds_goes() -> None:
