@@ -19,6 +19,7 @@ from __future__ import annotations
 import io
 import warnings
 from collections.abc import Mapping
+from math import ceil
 
 import numpy as np
 import onnx
@@ -47,9 +48,12 @@ _TRACED_TOKENS = 2
 """Length of what is traced; any other runs."""
 
 
-def most_frames(tokens: int, config: KokoroConfig) -> int:
-    """The most frames N that `tokens` tokens take at speed 1 or faster: noise for so many is enough."""
-    return 2 * config.max_dur * tokens
+def most_frames(tokens: int, config: KokoroConfig, speed: float = 1.0) -> int:
+    """The most frames N that `tokens` tokens can take: noise for so many is enough.
+
+    It is some five times what speech takes; with too little noise the host half fails in a Reshape.
+    """
+    return 2 * tokens * max(1, ceil(config.max_dur / speed))
 
 
 def host_half(weights: Mapping[str, NDArray[np.float32]], config: KokoroConfig) -> ir.Model:

@@ -9,13 +9,12 @@ that changes channels has a 1x1 convolution there. Both are seen from the weight
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from models.kokoro.generator import EPSILON
 from models.kokoro.generator_weights import under
-from models.kokoro.layers import Arrays, Linear, convolution, depthwise_doubling
+from models.kokoro.layers import Arrays, Linear, as_tensor, convolution, depthwise_doubling
 
 SLOPE = 0.2
 """Of the reference's LeakyRelu."""
@@ -28,8 +27,8 @@ class AdaIn(nn.Module):
         super().__init__()
         self.fc = Linear(under(weights, "fc"))
         # The reference's instance norm has an affine step of its own, which a checkpoint may leave at 1 and 0.
-        self.gain = torch.from_numpy(weights["norm.weight"]) if "norm.weight" in weights else None
-        self.offset = torch.from_numpy(weights["norm.bias"]) if "norm.bias" in weights else None
+        self.gain = as_tensor(weights["norm.weight"]) if "norm.weight" in weights else None
+        self.offset = as_tensor(weights["norm.bias"]) if "norm.bias" in weights else None
 
     def forward(self, x: Tensor, style: Tensor) -> Tensor:
         """X [1, C, T], style [1, S] -> [1, C, T]."""

@@ -1,4 +1,4 @@
-"""Layers made of a checkpoint's arrays: their sizes are read off the arrays, which they share and do not copy.
+"""Layers made of a checkpoint's arrays: their sizes are read off the arrays, which they share.
 
 Each takes what stands under one name of a checkpoint (`under`), weight norm folded.
 """
@@ -17,6 +17,11 @@ Arrays = Mapping[str, NDArray[np.float32]]
 Layer = TypeVar("Layer", bound=nn.Module)
 
 
+def as_tensor(array: NDArray[np.float32]) -> Tensor:
+    """`array` itself, or a copy where it cannot be written to: torch has no such tensors and warns of it."""
+    return torch.from_numpy(np.require(array, requirements="W"))
+
+
 class Linear(nn.Module):
     """`weight` [O, I] and `bias` [O], applied to the last axis.
 
@@ -26,8 +31,8 @@ class Linear(nn.Module):
 
     def __init__(self, weights: Arrays) -> None:
         super().__init__()
-        self.weight = nn.Parameter(torch.from_numpy(weights["weight"]).t(), requires_grad=False)
-        self.bias = nn.Parameter(torch.from_numpy(weights["bias"]), requires_grad=False)
+        self.weight = nn.Parameter(as_tensor(weights["weight"]).t(), requires_grad=False)
+        self.bias = nn.Parameter(as_tensor(weights["bias"]), requires_grad=False)
         self.ins, self.outs = self.weight.shape
 
     def forward(self, x: Tensor) -> Tensor:
@@ -77,5 +82,5 @@ def lstm(weights: Arrays) -> nn.LSTM:
 
 
 def _filled(module: Layer, weights: Arrays) -> Layer:
-    module.load_state_dict({name: torch.from_numpy(array) for name, array in weights.items()}, assign=True)
+    module.load_state_dict({name: as_tensor(array) for name, array in weights.items()}, assign=True)
     return module.requires_grad_(False)

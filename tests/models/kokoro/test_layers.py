@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 import torch
@@ -20,6 +22,16 @@ def test_linear_is_the_product_and_its_bias_and_shares_the_array() -> None:
     np.testing.assert_allclose(layer(torch.from_numpy(x)).numpy(), x @ weight.T + bias, rtol=1e-5, atol=1e-6)
     assert np.shares_memory(layer.weight.numpy(), weight)
     assert (layer.ins, layer.outs) == (3, 5)
+
+
+def test_layers_take_arrays_that_cannot_be_written_to_without_a_warning() -> None:
+    rows = random(6, 2)
+    rows.flags.writeable = False
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        layer = embedding({"weight": rows})
+    assert not caught
+    assert np.array_equal(layer.weight.numpy(), rows)
 
 
 def test_embedding_gives_rows() -> None:
