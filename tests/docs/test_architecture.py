@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import subprocess
 import sys
 from pathlib import Path
 
@@ -59,8 +60,14 @@ def test_only_the_worker_imports_rknn() -> None:
     assert [path.relative_to(ROOT).as_posix() for path in CHECKED if "rknn" in imported(path)] == ["engine/worker.py"]
 
 
-def test_nothing_imports_torch() -> None:
-    assert [path for path in CHECKED if imported(path) & {"torch", "torchaudio"}] == []
+def test_torch_is_imported_by_models_and_converters_alone() -> None:
+    importing = {path.relative_to(ROOT).parts[0] for path in CHECKED if imported(path) & {"torch", "torchaudio"}}
+    assert importing == {"models", "converters"}
+
+
+def test_torch_is_not_loaded_until_a_checkpoint_is_opened() -> None:
+    code = "import sys, converters.registry, rknn_tts.pipeline; print('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True).stdout == "False\n"
 
 
 def test_worker_imports_nothing_of_the_project() -> None:
