@@ -31,7 +31,7 @@ from rknn_tts.outcome import Outcome
 from rknn_tts.overwriting import check_export_places
 from rknn_tts.places import export_failed_place, export_place, make_folder, set_place
 from rknn_tts.progress import Say
-from rknn_tts.publish import publish
+from rknn_tts.publish import each_once, publish
 from rknn_tts.request import Request
 from rknn_tts.roles import RoleSay, measurements_of, verdicts_of
 from rknn_tts.steps import Steps, open_steps
@@ -65,7 +65,7 @@ def export(request: Request, say: Say) -> Outcome:
     else:
         set_place(sources[0].contract, target or "", request.output)  # several files need a folder
         exports = _exports_of_set(sources, target, request, steps, say)
-    publish(list(dict(item for exported in exports for item in exported.files).items()))
+    publish(each_once(item for exported in exports for item in exported.files))
     for source in sources:
         export_failed_place(source.contract, source.stem).unlink(missing_ok=True)
     return Outcome(

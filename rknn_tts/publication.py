@@ -18,7 +18,7 @@ from rknn_tts.build_step import Build
 from rknn_tts.graph_at_hand import GraphInfo, NumericGates, twin_of, with_proof
 from rknn_tts.outcome import Outcome
 from rknn_tts.places import Places
-from rknn_tts.publish import publish
+from rknn_tts.publish import each_once, publish
 from rknn_tts.roles import measurements_of, verdicts_of
 from rknn_tts.steps import Steps
 
@@ -78,12 +78,12 @@ def publish_set(members: Sequence[Finished], place: Path, steps: Steps) -> Outco
 
     Raises:
         NotWritten: a place cannot be written; all of them are as they were.
+        ToolFailure: their host halves are unlike.
     """
     publications = [publication_of(member) for member in members]
     names = tuple(member.build.places.manifest.name for member in members)
     manifest = (place, manifest_text(SetManifest(names)).encode())
-    # A file of several members (their host half) is written once.
-    files = list(dict((*(item for p in publications for item in p.files), manifest)).items())
+    files = each_once((*(item for p in publications for item in p.files), manifest))
     publish(files)
     outcomes = tuple(_outcome(*both, steps) for both in zip(members, publications, strict=True))
     roles = [member.build.source.contract.role for member in members]

@@ -5,10 +5,10 @@ A reader that finds a manifest whose digest disagrees with its engine looked in 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from contracts.errors import NotWritten
+from contracts.errors import NotWritten, ToolFailure
 from contracts.files import write_all_whole
 from rknn_tts.places import ANOTHER_PLACE
 
@@ -30,6 +30,22 @@ def publish(files: Sequence[tuple[Path, bytes]], remedy: str = ANOTHER_PLACE) ->
             f"{error.filename}: cannot be written ({error.strerror or error}), so nothing was replaced; the finished "
             f"steps are kept: {remedy}."
         ) from error
+
+
+def each_once(files: Iterable[tuple[Path, bytes]]) -> list[tuple[Path, bytes]]:
+    """`files` in order, those that several engines bring (their host half) only once.
+
+    Raises:
+        ToolFailure: they bring unlike ones, of which the manifest of one would not be true.
+    """
+    found: dict[Path, bytes] = {}
+    for path, data in files:
+        if found.setdefault(path, data) != data:
+            raise ToolFailure(
+                f"{path}: the engines of this set were made with unlike ones, so nothing was written. Run the command "
+                "again with --force."
+            )
+    return list(found.items())
 
 
 def _has_content(path: Path, data: bytes) -> bool:

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from contracts.errors import NotWritten
-from rknn_tts.publish import publish
+from contracts.errors import NotWritten, ToolFailure
+from rknn_tts.publish import each_once, publish
 
 LONG_AGO_NS = 1_000_000_000
 
@@ -58,3 +58,25 @@ def test_publish_leaves_everything_as_it_was_when_a_file_cannot_be_written(tmp_p
 def test_publish_names_the_file_when_its_folder_is_gone(tmp_path: Path) -> None:
     with pytest.raises(NotWritten, match=r"gone/a\.rknn: cannot be written"):
         publish([(tmp_path / "gone" / "a.rknn", b"engine")])
+
+
+A, B = Path("a"), Path("b")
+
+
+@pytest.mark.parametrize(
+    ("files", "wanted"),
+    [
+        ([], []),
+        ([(A, b"1"), (B, b"2")], [(A, b"1"), (B, b"2")]),
+        ([(B, b"2"), (A, b"1"), (B, b"2")], [(B, b"2"), (A, b"1")]),
+    ],
+)
+def test_each_once_keeps_the_first_of_files_that_are_the_same(
+    files: list[tuple[Path, bytes]], wanted: list[tuple[Path, bytes]]
+) -> None:
+    assert each_once(files) == wanted
+
+
+def test_each_once_refuses_unlike_files_in_one_place() -> None:
+    with pytest.raises(ToolFailure, match=r"^b: the engines of this set were made with unlike ones"):
+        each_once([(A, b"1"), (B, b"2"), (B, b"3")])
