@@ -2,7 +2,6 @@
 
 Each stands beside factors that are zero where the sine is, so that the product keeps its relative accuracy there:
 
-    arch    sin(pi w) = y T(y)             y = w (1 - w), w in [0, 1]
     middle  sin(pi s) = s P(s^2)           s in [-1/2, 1/2]
     wave    sin(pi p) = p (1 - p^2) R(p^2) p in [-1, 1]
 
@@ -65,11 +64,6 @@ def _alternating(error: Array, count: int) -> NDArray[np.intp] | None:
     return np.array(peaks) if len(peaks) == count else None
 
 
-def _arch(y: Array) -> Array:
-    w = 2 * y / (1 + np.sqrt(np.maximum(1 - 4 * y, 0)))
-    return np.asarray(np.pi * np.sinc(w) / (1 - w))
-
-
 def _middle(z: Array) -> Array:
     return np.pi * np.sinc(np.sqrt(z))
 
@@ -92,9 +86,6 @@ class Approximated:
         """The relative error that the polynomial of `degree` has at most."""
         return dict(self.bounds)[degree]
 
-
-ARCH = Approximated(_arch, 0.25, ((1, 2.7e-3), (2, 3.0e-5), (3, 2.1e-7)))
-"""T for sin(pi w) = y T(y), y = w (1 - w)."""
 
 MIDDLE = Approximated(_middle, 0.25, ((1, 7.3e-3), (2, 1.1e-4), (3, 9.4e-7)))
 """P for sin(pi s) = s P(s^2)."""

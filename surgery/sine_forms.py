@@ -7,15 +7,18 @@ With t the argument in units of pi:
     triangle  |t|, then | |t| - 4 |, then |. - 2|, then |. - 1|: any |t| <= 8 is w in [0, 1] then, on the NPU
     fine      |t|, then min(u, 8 - u), then min(u, 4 - u), then min(u, 2 - u): the same, and 0 stays 0
 
-    squared   sin^2(pi w) = (y T(y))^2, y = w (1 - w); w = |p| where it is clipped
+    squared   sin^2(pi w) = K h^2, h from w by HardSwishes (`surgery.sine_chains`); w = |p| where it is clipped
     plain     sin(pi p) = p (1 - p^2) R(p^2)
               triangle of t - 1/2, whose cosine it is: sin(pi t) = sin(pi s) = s P(s^2), s = w - 1/2
 
 A square has the period 1 and is even, so that it is folded at whole numbers; a cosine has the period 2, and changes its
-sign where the triangle's last fold is, at 1 (the fine one leaves it: s = 1/2 - w). The fold constants and 1 - w are
-exact in fp16. y is zero where the sine is, at both ends, and the square doubly so: where it is divided by a small
-number (Snake's alpha), an absolute error there would become a large one (toolkit-facts, Sine). `LeakyRelu(alpha=-1)` is
-the absolute value that stays on the NPU.
+sign where the triangle's last fold is, at 1 (the fine one leaves it: s = 1/2 - w). The fold constants are exact in
+fp16. h is zero where the sine is, at both ends, and the square doubly so: where it is divided by a small number
+(Snake's alpha), an absolute error there would become a large one (toolkit-facts, Sine). `LeakyRelu(alpha=-1)` is the
+absolute value that stays on the NPU.
+
+A squared sine is folded in the chain's own unit c: u = c w. Where a caller has the argument in that unit already
+(scale * c / pi = 1), and wants the square in it (gain * K = 1), both steps cost nothing.
 
 The triangle moves 0 to the fold constants, where fp16 is coarse: 1/512 at 4. The fine one is written of v = -u as
 v + relu(-2 v - 2 c), one layer (ConvReluAdd) on a diagonal convolution; -v + min(2 v + 2 c, 0) would be two (ConvClip,
@@ -30,6 +33,8 @@ an affine step and a LeakyRelu, a factor an affine step and a Mul of another ten
     fold: ConvLeakyRelu, depthwise           .086       .142            .154
     factor: BatchNormalization, Mul          .180       .180            .180
     factor: ConvMul, 128 x 128 diagonal      .167       .254            .280
+    map: BatchNormalization, HardSwish       .120       .120            .120
+    map: ConvHardSwish, depthwise            .086       .142            .154
     fine fold: BatchNormalizationRelu, Add   .180       .180            .180
     fine fold: ConvReluAdd, diagonal         .167       .254            .280
 
@@ -52,12 +57,13 @@ from numpy.typing import ArrayLike, NDArray
 from surgery.depthwise import depthwise
 from surgery.graph_builder import Builder, sizes_of
 from surgery.matching import opset_of
-from surgery.sine_coefficients import ARCH, MIDDLE, WAVE, coefficients
+from surgery.sine_chains import CHAINS, HARD
+from surgery.sine_coefficients import MIDDLE, WAVE, coefficients
 
 Array = NDArray[Any]
 
 DEGREES = (1, 2, 3)
-"""Degrees of T and P; R has one more, for its argument goes four times as far."""
+"""Degrees of P; R has one more, for its argument goes four times as far; a chain has so many maps behind its first."""
 
 DENSEST = 128
 """Most channels that a factor is a diagonal convolution for."""
@@ -106,6 +112,11 @@ def reach_of(arguments: Iterable[Array], margin: float = REACH_MARGIN, by_channe
     return np.asarray(reach)
 
 
+def covered_by(reach: ArrayLike) -> Array:
+    """How far a sine that is folded for `reach` is right, in units of pi: the power of two behind it, 1 at least."""
+    return np.asarray(2.0 ** np.ceil(np.log2(np.maximum(np.asarray(reach, np.float64), 1.0))))
+
+
 def folds_for(reach: ArrayLike) -> list[Array]:
     """Where |t| is folded after the fold at 0: for each fold one number, or one for each channel.
 
@@ -139,7 +150,7 @@ class Steps:
     def affine(self, value: ir.Value, scale: ArrayLike, shift: ArrayLike | None, what: str) -> ir.Value:
         """`value` times `scale` plus `shift`: each a number, or one for each channel; 1 and None are left out."""
         made = value
-        if np.any(np.asarray(scale) != 1):
+        if not is_one(scale):
             made = self._with("Mul", made, scale, what)
         if shift is not None:
             made = self._with("Add", made, shift, f"{what}_shifted")
@@ -150,8 +161,32 @@ class Steps:
         return (partial(depthwise, self.make) if self.convolved else self.affine)(value, scale, shift, what)
 
     def folded(self, value: ir.Value, scale: ArrayLike, shift: ArrayLike | None, what: str) -> ir.Value:
-        """The absolute value of an affine step."""
-        return self.absolute(self.activated(value, scale, shift, f"{what}_step"), what)
+        """The absolute value of an affine step, which may be none."""
+        if shift is not None or not is_one(scale):
+            value = self.activated(value, scale, shift, f"{what}_step")
+        return self.absolute(value, what)
+
+    def mapped(self, value: ir.Value, scale: ArrayLike, what: str) -> ir.Value:
+        """HardSwish of `value` times `scale`, spelled out: the operator itself is no layer of three axes."""
+        step = self.activated(value, scale, None, f"{what}_step")
+        ahead = self._with("Add", step, HARD, f"{what}_ahead")
+        share = self.clipped(ahead, 0.0, 2 * HARD, f"{what}_share")
+        return self._with("Div", self.product(step, share, f"{what}_product"), 2 * HARD, what)
+
+    def clipped(self, value: ir.Value, low: float, high: float, what: str) -> ir.Value:
+        """`value` between `low` and `high`."""
+        if opset_of(self.make.graph) < _CLIP_OF_INPUTS:
+            return self.make.add("Clip", [value], sizes_of(value), what, min=low, max=high)
+        bounds = [
+            self.make.constant(f"{what}_{end}", np.array(bound, np.float32))
+            for end, bound in (("low", low), ("high", high))
+        ]
+        return self.make.add("Clip", [value, *bounds], sizes_of(value), what)
+
+    def squared(self, value: ir.Value, what: str) -> ir.Value:
+        """Its square, as a power, which reads it once."""
+        exponent = self.make.constant(f"{what}_exponent", np.array(2.0, np.float32))
+        return self.make.add("Pow", [value, exponent], sizes_of(value), what)
 
     def absolute(self, value: ir.Value, what: str) -> ir.Value:
         """Its absolute value."""
@@ -192,6 +227,14 @@ class Steps:
         return self.make.add("Conv", inputs, sizes, what, kernel_shape=[1] * spatial)
 
 
+def is_one(scale: ArrayLike) -> bool:
+    """Whether `scale` is 1 everywhere, but for what float32 has rounded."""
+    return bool(np.all(np.abs(np.asarray(scale, np.float64) - 1) < _ROUNDED))
+
+
+_ROUNDED = 4 * float(np.finfo(np.float32).eps)
+
+
 def _spread(operand: ArrayLike, rank: int) -> Array:
     """A number, or one for each channel, as a constant beside a value of `rank` axes."""
     values = np.asarray(operand, np.float32)
@@ -207,7 +250,7 @@ class Sine:
         degree: one of `DEGREES`.
         squared: the square.
         scale: a number [], or one for each channel [C].
-        gain: the same; positive where `squared`, whose factor gets its root.
+        gain: the same; positive where `squared`.
         reach: how far |scale * x| / pi goes: the same. Only `FOLDED` forms ask.
     """
 
@@ -222,10 +265,7 @@ class Sine:
 def write_sine(steps: Steps, value: ir.Value, sine: Sine) -> ir.Value:
     """`sine` of `value`, which has a static shape and is float32."""
     if sine.squared:
-        w, sign = _to_one(steps, value, sine)
-        arch = steps.times(w, -1.0, sign, w, "arch")
-        root = _polynomial_times(steps, arch, coefficients(ARCH, sine.degree), arch, np.sqrt(sine.gain))
-        return steps.product(root, root, "squared")
+        return _squared(steps, value, sine)
     if sine.form in FOLDED:
         factor = _to_half(steps, value, sine)
         powers = steps.product(factor, factor, "power")
@@ -236,15 +276,24 @@ def write_sine(steps: Steps, value: ir.Value, sine: Sine) -> ir.Value:
     return _polynomial_times(steps, powers, coefficients(WAVE, sine.degree + 1), zeros, sine.gain)
 
 
-def _to_one(steps: Steps, value: ir.Value, sine: Sine) -> tuple[ir.Value, float]:
-    """w in [0, 1] whose sin^2(pi w) is the one of `value`, and 1; or -w, and -1."""
+def _squared(steps: Steps, value: ir.Value, sine: Sine) -> ir.Value:
+    """gain K h^2: the root is scaled, for small squares have few bits."""
+    chain = CHAINS[sine.degree]
+    made, unit = _to_one(steps, value, sine, chain.unit)
+    for number, scale in enumerate((-HARD / unit, *chain.scales)):
+        made = steps.mapped(made, scale, f"map{number}")
+    return steps.squared(steps.affine(made, np.sqrt(sine.gain * chain.gain), None, "root"), "squared")
+
+
+def _to_one(steps: Steps, value: ir.Value, sine: Sine, unit: float) -> tuple[ir.Value, float]:
+    """u in [0, c] with sin^2(pi u / c) the one of `value`, and c; or -u and -c. c is `unit`, or 1 for `floor`."""
     scale = sine.scale / np.pi
     if sine.form is Form.TRIANGLE:
-        return _triangle(steps, steps.folded(value, scale, None, "fold0"), sine.reach), 1.0
+        return _triangle(steps, steps.folded(value, scale * unit, None, "fold0"), sine.reach, unit), unit
     if sine.form is Form.FINE:
-        return _fine(steps, steps.folded(value, scale, None, "fold0"), sine.reach)
+        return _fine(steps, steps.folded(value, scale * unit, None, "fold0"), sine.reach, unit)
     if sine.form is Form.CLIP:
-        return steps.absolute(_clipped(steps, value, scale), "folded"), 1.0
+        return steps.absolute(_clipped(steps, value, scale * unit, unit), "folded"), unit
     turns = steps.affine(value, scale, None, "turns")
     return _without(steps, turns, "rest"), 1.0
 
@@ -254,32 +303,32 @@ def _to_half(steps: Steps, value: ir.Value, sine: Sine) -> ir.Value:
     beyond = np.maximum(sine.reach + 0.5, 2.0)  # the fold at 1 is for all: it is where the sign is
     made = steps.folded(value, sine.scale / np.pi, -0.5, "fold0")
     if sine.form is Form.TRIANGLE:
-        return steps.affine(_triangle(steps, made, beyond), 1.0, -0.5, "middle")
-    return steps.affine(_fine(steps, made, beyond)[0], 1.0, 0.5, "middle")
+        return steps.affine(_triangle(steps, made, beyond, 1.0), 1.0, -0.5, "middle")
+    return steps.affine(_fine(steps, made, beyond, 1.0)[0], 1.0, 0.5, "middle")
 
 
-def _triangle(steps: Steps, value: ir.Value, reach: Array) -> ir.Value:
-    """w in [0, 1]: `value`, which is positive, folded until it is."""
+def _triangle(steps: Steps, value: ir.Value, reach: Array, unit: float) -> ir.Value:
+    """u in [0, unit]: `value`, which is positive, folded until it is."""
     for number, centre in enumerate(folds_for(reach), 1):
-        value = steps.folded(value, 1.0, -centre, f"fold{number}")
+        value = steps.folded(value, 1.0, -unit * centre, f"fold{number}")
     return value
 
 
-def _fine(steps: Steps, value: ir.Value, reach: Array) -> tuple[ir.Value, float]:
-    """The same, and 0 stays 0: -w and -1; or `value` itself and 1 where it needs no fold."""
+def _fine(steps: Steps, value: ir.Value, reach: Array, unit: float) -> tuple[ir.Value, float]:
+    """The same, and 0 stays 0: -u and -unit; or `value` itself and `unit` where it needs no fold."""
     centres = folds_for(reach.max())
     if not centres:
-        return value, 1.0
+        return value, unit
     value = steps.affine(value, -1.0, None, "negative")
     for number, centre in enumerate(centres, 1):
-        value = steps.folded_from_zero(value, centre, f"fold{number}")
-    return value, -1.0
+        value = steps.folded_from_zero(value, unit * centre, f"fold{number}")
+    return value, -unit
 
 
 def _one_wave(steps: Steps, value: ir.Value, sine: Sine) -> ir.Value:
     """p in [-1, 1] whose sin(pi p) is the sine of `value`."""
     if sine.form is Form.CLIP:
-        return _clipped(steps, value, sine.scale / np.pi)
+        return _clipped(steps, value, sine.scale / np.pi, 1.0)
     turns = steps.affine(value, sine.scale / (2 * np.pi), 0.5, "turns")
     return steps.affine(_without(steps, turns, "rest"), 2.0, -1.0, "wave")
 
@@ -289,12 +338,8 @@ def _without(steps: Steps, turns: ir.Value, what: str) -> ir.Value:
     return steps.make.add("Sub", [turns, whole], sizes_of(turns), what)
 
 
-def _clipped(steps: Steps, value: ir.Value, scale: Array) -> ir.Value:
-    turns = steps.activated(value, scale, None, "turns")
-    if opset_of(steps.make.graph) < _CLIP_OF_INPUTS:
-        return steps.make.add("Clip", [turns], sizes_of(turns), "clipped", min=-1.0, max=1.0)
-    bounds = [steps.make.constant(f"clipped_{end}", np.array(end, np.float32)) for end in (-1, 1)]
-    return steps.make.add("Clip", [turns, *bounds], sizes_of(turns), "clipped")
+def _clipped(steps: Steps, value: ir.Value, scale: Array, unit: float) -> ir.Value:
+    return steps.clipped(steps.activated(value, scale, None, "turns"), -unit, unit, "clipped")
 
 
 _CLIP_OF_INPUTS = 11

@@ -72,24 +72,28 @@ def _half(block: Arrays, step: int, half: int, name: str) -> dict[str, Array]:
     }
 
 
-def in_half_turns(weights: Arrays) -> dict[str, Array]:
-    """`weights` with each Snake's argument in units of pi, where a sine is folded; exactly the same function.
+def in_half_turns(weights: Arrays, unit: float = 1.0) -> dict[str, Array]:
+    """`weights` with each Snake's argument counted in half turns, where a sine is folded; exactly the same function.
 
-    With t = alpha u / pi:  u + sin^2(alpha u) / alpha = (pi / alpha) (t + sin^2(pi t) / pi)
+    With t = c alpha u / pi:  u + sin^2(alpha u) / alpha = (pi / (c alpha)) (t + sin^2(pi t / c) c / pi)
 
-    alpha / pi goes into the AdaIN before it, pi / alpha into the convolution behind it, and alpha becomes pi.
+    c alpha / pi goes into the AdaIN before it, its inverse into the convolution behind it, and alpha becomes pi / c.
+
+    Args:
+        weights: of a generator.
+        unit: c, what a half turn counts.
     """
     made = dict(weights)
     for name, alpha in weights.items():
         if name.endswith(".alpha"):
             stem = name.removesuffix(".alpha")
-            turns = alpha.astype(np.float64).reshape(-1) / pi
+            turns = alpha.astype(np.float64).reshape(-1) * unit / pi
             for part in ("scale.weight", "scale.bias", "shift.weight", "shift.bias"):
                 array = weights[f"{stem}.adain.{part}"]
                 made[f"{stem}.adain.{part}"] = np.asarray(_by_row(array, turns), np.float32)
             kernel = weights[f"{stem}.conv.weight"]
             made[f"{stem}.conv.weight"] = np.asarray(kernel / turns[:, None], np.float32)
-            made[name] = np.full((1, 1, 1), pi, np.float32)
+            made[name] = np.full((1, 1, 1), pi / unit, np.float32)
     return made
 
 

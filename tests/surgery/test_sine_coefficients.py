@@ -9,12 +9,11 @@ import numpy as np
 import pytest
 
 from surgery import sine_coefficients
-from surgery.sine_coefficients import ARCH, MIDDLE, WAVE, Approximated, coefficients, minimax
+from surgery.sine_coefficients import MIDDLE, WAVE, Approximated, coefficients, minimax
 
 Factors = Callable[[float], tuple[float, float]]
 
 KINDS: dict[str, tuple[Approximated, Factors, float]] = {
-    "arch": (ARCH, lambda w: (w * (1 - w), w * (1 - w)), 0.5),
     "middle": (MIDDLE, lambda s: (s, s * s), 0.5),
     "wave": (WAVE, lambda p: (p * (1 - p) * (1 + p), p * p), 0.99999),
 }
@@ -59,16 +58,16 @@ def test_minimax_is_the_known_line_when_the_root_is_approximated() -> None:
 
 def test_coefficients_raise_when_the_bound_is_not_reached() -> None:
     with pytest.raises(ArithmeticError, match="the polynomial of degree 2 has an error"):
-        coefficients(Approximated(ARCH.function, 0.25, ((2, 2.9e-5),)), 2)
+        coefficients(Approximated(MIDDLE.function, 0.25, ((2, 1.0e-4),)), 2)
 
 
 def test_coefficients_raise_when_no_bound_is_stated() -> None:
     with pytest.raises(KeyError):
-        coefficients(ARCH, 7)
+        coefficients(MIDDLE, 7)
 
 
 def test_bound_is_none_when_the_search_finds_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     lost = sine_coefficients.Polynomial((0.0,), math.nan)
     monkeypatch.setattr(sine_coefficients, "minimax", lambda *_: lost)
     with pytest.raises(ArithmeticError, match="nan"):
-        coefficients(Approximated(ARCH.function, 0.2, ((1, 1.0),)), 1)
+        coefficients(Approximated(MIDDLE.function, 0.2, ((1, 1.0),)), 1)
