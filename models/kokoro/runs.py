@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from math import pi
 
 import numpy as np
 import torch
@@ -70,7 +71,7 @@ def watched_sines(generator: Generator) -> Iterator[list[FloatArray]]:
     """While it is open, how far the sines' arguments go: for each Snake, in the order of the graph, and each channel.
 
     Yields:
-        The largest |x| each Snake was given, [C]; of a generator in half turns, in units of pi. Filled by runs.
+        The largest |alpha x| of each Snake, [C], in units of pi. Filled by runs.
     """
     snakes = [module for module in generator.modules() if isinstance(module, Snake)]
     order: list[nn.Module] = []
@@ -78,7 +79,8 @@ def watched_sines(generator: Generator) -> Iterator[list[FloatArray]]:
     largest: list[FloatArray] = []
 
     def look(module: nn.Module, inputs: tuple[Tensor, ...]) -> None:
-        found = inputs[0].abs().amax(dim=(0, 2)).numpy()
+        assert isinstance(module, Snake)
+        found = (module.alpha.detach() * inputs[0] / pi).abs().amax(dim=(0, 2)).numpy()
         if module not in seen:
             order.append(module)
         seen[module] = np.maximum(seen.get(module, np.zeros_like(found)), found)
