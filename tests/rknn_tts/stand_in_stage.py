@@ -112,7 +112,7 @@ def export_of(checkpoint: Checkpoint, role: str, size: int, factor: float) -> St
     def evidence() -> Evidence:
         return Evidence(
             equalities=(Equality("fp32.cut", doubled(fed), doubled(fed), 120.0, "the cut"),),
-            expectations=(Expectation("fp32.doubled", fed, doubled(fed), 80.0, "the finished graph"),),
+            expectations=(Expectation("fp32.doubled", ((fed, doubled(fed)),), 80.0, "the finished graph"),),
         )
 
     return StageExport(

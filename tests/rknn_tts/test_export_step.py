@@ -182,7 +182,7 @@ def expecting(export: StageExport, scale: float, minimum_db: float, steps: int |
     """The finished graph on the stage's own feed against `scale` times what the original gives, cut to `steps`."""
     (feed,) = export.feeds
     audio = open_session(export.model)(feed)["audio"] * np.float32(scale)
-    return Expectation("fp32.owed", feed, {"audio": audio[..., :steps]}, minimum_db, "on the stage's feed")
+    return Expectation("fp32.owed", ((feed, {"audio": audio[..., :steps]}),), minimum_db, "on the stage's feed")
 
 
 @pytest.mark.parametrize(
@@ -208,10 +208,31 @@ def test_prove_runs_the_finished_graph_on_what_is_expected_of_it(
 
 def test_prove_fails_when_the_original_has_steps_that_the_graph_lacks(export: StageExport) -> None:
     owed = expecting(export, 1.0, 90.0)
-    longer = {"audio": np.concatenate([owed.reference["audio"]] * 2, axis=-1)}
-    proof = proof_of(_changed(export, decode=None, expectations=(dataclasses.replace(owed, reference=longer),)))
+    ((feed, given),) = owed.runs
+    longer = {"audio": np.concatenate([given["audio"]] * 2, axis=-1)}
+    proof = proof_of(_changed(export, decode=None, expectations=(dataclasses.replace(owed, runs=((feed, longer),)),)))
     (failed,) = [verdict for verdict in proof.verdicts if verdict.status is Status.FAILED]
     assert (failed.gate, "shape" in failed.detail) == ("fp32.owed", True)
+
+
+def test_prove_judges_an_expectation_by_the_worst_of_its_runs(export: StageExport) -> None:
+    runs = tuple(expecting(export, scale, 0.0).runs[0] for scale in (1.0, 1 / 1.1, 1 / 1.01))  # inf, 20 and 40 dB
+    owed = Expectation("fp32.owed", runs, 30.0, "on the stage's feed")
+    (failed,) = [
+        verdict
+        for verdict in proof_of(_changed(export, decode=None, expectations=(owed,))).verdicts
+        if verdict.status is Status.FAILED
+    ]
+    assert failed.gate == "fp32.owed"
+    assert failed.measured == pytest.approx(20.0, abs=0.1)
+    assert "the worst of 3 (run 2, output 'audio')" in failed.detail
+
+
+def test_prove_fails_when_an_expectation_runs_nothing(export: StageExport) -> None:
+    owed = Expectation("fp32.owed", (), 30.0, "on nothing")
+    proof = proof_of(_changed(export, decode=None, expectations=(owed,)))
+    (failed,) = [verdict for verdict in proof.verdicts if verdict.status is Status.FAILED]
+    assert (failed.gate, "nothing to compare" in failed.detail) == ("fp32.owed", True)
 
 
 def test_prove_walks_windows_beside_what_is_expected(export: StageExport) -> None:
