@@ -157,19 +157,18 @@ class Equality:
 
 @dataclass(frozen=True)
 class Expectation:
-    """What the finished graph must give on a feed, and the least SNR.
+    """What the finished graph must give on some feeds, and the least SNR of the worst.
 
     Attributes:
         gate: the gate's name.
-        feed: inputs of the graph before the passes.
-        reference: outputs by name; the last axis may be shorter than the graph's, whose rest is padding then.
+        runs: inputs of the graph before the passes, and the outputs they must give, by name; the last axis of an output
+            may be shorter than the graph's, whose rest is padding then.
         minimum_db: the least SNR.
         detail: what is compared on what.
     """
 
     gate: str
-    feed: Mapping[str, Array]
-    reference: Mapping[str, Array]
+    runs: tuple[tuple[Mapping[str, Array], Mapping[str, Array]], ...]
     minimum_db: float
     detail: str
 

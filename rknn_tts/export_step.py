@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from contracts.contract import Contract, PassRecord, Window
 from contracts.errors import ToolFailure
 from contracts.verdicts import Measurement, Verdict, failure
-from converters.stages import FloatArray, OpenSession, Session, StageExport, WindowedDecode
+from converters.stages import Expectation, FloatArray, OpenSession, Session, StageExport, WindowedDecode
 from gates.padding import without_padding
-from gates.snr import compare
+from gates.snr import compare, compare_outputs, verdict_of, worst
 from gates.windows import Thresholds, window_gates
 from rknn_tts.finished_graph import described
 from rknn_tts.parity import followed_feeds, judge_passes
@@ -79,9 +79,7 @@ def prove(
         (followed,) = followed_feeds(export.model, rewritten, open_session, [feed])
         return parity.session(followed)
 
-    for owed in evidence.expectations:
-        measured = without_padding(run(owed.feed), owed.reference)
-        verdicts.append(compare(owed.gate, owed.reference, measured, owed.minimum_db, owed.detail))
+    verdicts += [_expected(owed, run) for owed in evidence.expectations]
     measurements = list(evidence.measurements)
     if evidence.decode is not None:
         walked, figures = _walk(export.contract.window, evidence.decode, run)
@@ -90,6 +88,17 @@ def prove(
     elif not evidence.expectations:
         verdicts.append(failure("fp32.windows", "nothing compares the finished graph with the original", unit="dB"))
     return Proof(parity.records, tuple(verdicts), tuple(measurements))
+
+
+def _expected(owed: Expectation, run: Session) -> Verdict:
+    """The verdict on the worst of an expectation's runs."""
+    several = len(owed.runs) > 1
+    compared = worst(
+        compare_outputs(reference, without_padding(run(feed), reference)).at(f"run {number}" if several else "")
+        for number, (feed, reference) in enumerate(owed.runs, start=1)
+    )
+    detail = f"{owed.detail}, the worst of {len(owed.runs)}" if several else owed.detail
+    return verdict_of(owed.gate, compared, owed.minimum_db, detail)
 
 
 def _walk(window: Window | None, decode: WindowedDecode, run: Session) -> tuple[list[Verdict], list[Measurement]]:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import prod
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -24,6 +24,7 @@ from torch.nn import functional
 
 from models.kokoro.config import GeneratorConfig
 from models.kokoro.generator_weights import Array, Arrays, under
+from models.kokoro.layers import as_tensor
 
 EPSILON = 1e-5
 """Of torch's InstanceNorm1d, which the reference uses as it is."""
@@ -36,19 +37,30 @@ HARMONIC_DILATIONS = (1, 3, 5)
 
 Layer = TypeVar("Layer", nn.Conv1d, nn.ConvTranspose1d)
 
-Norm = Callable[[Tensor], Tensor]
+
+class Normed(NamedTuple):
+    """Normalised channels, as far as that went: `factor` is what [1, C, 1] they are still to be multiplied by.
+
+    AdaIN's scale takes it in, which spares a pass over all columns.
+    """
+
+    values: Tensor
+    factor: Tensor | None = None
+
+
+Norm = Callable[[Tensor], Normed]
 """[1, C, T] to each channel's values less their mean, over their deviation."""
 
 
-def instance_norm(x: Tensor) -> Tensor:
+def instance_norm(x: Tensor) -> Normed:
     """Over all T columns of x [1, C, T]."""
-    return functional.instance_norm(x, eps=EPSILON)
+    return Normed(functional.instance_norm(x, eps=EPSILON))
 
 
-def pooled_norm(x: Tensor) -> Tensor:
+def pooled_norm(x: Tensor) -> Normed:
     """The instance norm by the pooling engine's means, for targets on which the norm itself costs more."""
     centred = x - _pooled(x)
-    return centred / torch.sqrt(_pooled(centred * centred) + EPSILON)
+    return Normed(centred, _inverse_deviation(_pooled(centred**2)))
 
 
 def masked_norm(mask: Tensor) -> Norm:
@@ -57,14 +69,18 @@ def masked_norm(mask: Tensor) -> Norm:
     By fractions of means over all T, which the pooling engine computes (reference: a ReduceSum over time lowers to a
     13-bit register field): mean = GAP(x m) / GAP(m), d = (x - mean) m, var = GAP(d d) / GAP(m).
     """
-    share = _pooled(mask)
+    per_share = 1 / _pooled(mask)
 
-    def norm(x: Tensor) -> Tensor:
-        centred = (x - _pooled(x * mask) / share) * mask
-        variance = _pooled(centred * centred) / share
-        return centred / torch.sqrt(variance + EPSILON)
+    def norm(x: Tensor) -> Normed:
+        centred = (x - _pooled(x * mask) * per_share) * mask
+        return Normed(centred, _inverse_deviation(_pooled(centred**2) * per_share))
 
     return norm
+
+
+def _inverse_deviation(variance: Tensor) -> Tensor:
+    """As a power: a division of one number a channel runs on the CPU (rknn-toolkit2 2.3.2, rk3588)."""
+    return (variance + EPSILON) ** -0.5
 
 
 def _pooled(x: Tensor) -> Tensor:
@@ -79,9 +95,10 @@ class AdaIn(nn.Module):
         self.scale = _pointwise(weights["scale.weight"], weights["scale.bias"])
         self.shift = _pointwise(weights["shift.weight"], weights["shift.bias"])
 
-    def forward(self, normed: Tensor, style: Tensor) -> Tensor:
+    def forward(self, normed: Normed, style: Tensor) -> Tensor:
         """normed [1, C, T], style [1, S, 1] -> [1, C, T]."""
-        scaled: Tensor = normed * self.scale(style) + self.shift(style)
+        scale = self.scale(style) if normed.factor is None else self.scale(style) * normed.factor
+        scaled: Tensor = normed.values * scale + self.shift(style)
         return scaled
 
 
@@ -90,7 +107,7 @@ class Snake(nn.Module):
 
     def __init__(self, alpha: Array) -> None:
         super().__init__()
-        self.alpha = nn.Parameter(torch.from_numpy(alpha))
+        self.alpha = nn.Parameter(as_tensor(alpha))
 
     def forward(self, x: Tensor) -> Tensor:
         """x [1, C, T] -> [1, C, T]."""
@@ -209,5 +226,5 @@ def _transposed(weights: Arrays, rate: int) -> nn.ConvTranspose1d:
 
 
 def _filled(module: Layer, weights: Arrays) -> Layer:
-    module.load_state_dict({name: torch.from_numpy(array) for name, array in weights.items()}, assign=True)
+    module.load_state_dict({name: as_tensor(array) for name, array in weights.items()}, assign=True)
     return module
