@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from models.kokoro.generator import EPSILON, Generator, Norm, Snake, instance_norm
+from models.kokoro.generator import EPSILON, Generator, Norm, Normed, Snake, instance_norm
 
 FloatArray = NDArray[np.float32]
 Seam = tuple[FloatArray, FloatArray, FloatArray]
@@ -46,7 +46,7 @@ def run_frozen(
     """
     statistics: list[tuple[Tensor, Tensor]] = []
 
-    def record(x: Tensor) -> Tensor:
+    def record(x: Tensor) -> Normed:
         mean = x.mean(dim=-1, keepdim=True)
         statistics.append((mean, (x - mean).square().mean(dim=-1, keepdim=True)))
         return instance_norm(x)
@@ -57,9 +57,9 @@ def run_frozen(
         # The norms come in the same order in every run.
         following = iter(statistics)
 
-        def frozen(values: Tensor) -> Tensor:
+        def frozen(values: Tensor) -> Normed:
             mean, variance = next(following)
-            return (values - mean) / torch.sqrt(variance + EPSILON)
+            return Normed(values - mean, 1 / torch.sqrt(variance + EPSILON))
 
         return run(generator, part, norm=frozen)
 
