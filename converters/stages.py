@@ -194,6 +194,27 @@ class Evidence:
     unreached: Mapping[str, str] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class Sample:
+    """A sentence to hear.
+
+    Attributes:
+        said: what is said, and by whom, for the user.
+        feeds: its windows, inputs of the graph before the passes.
+        render: what an engine gave on the windows, in their order, to samples in -1..1.
+        whole: the samples of the unpatched original's full-length decode.
+        windowed: the samples of the unpatched original on the same windows.
+        sample_rate: samples per second.
+    """
+
+    said: str
+    feeds: tuple[Mapping[str, Array], ...]
+    render: Callable[[Sequence[Mapping[str, Array]]], FloatArray]
+    whole: FloatArray
+    windowed: FloatArray
+    sample_rate: int
+
+
 def no_cuts(target: str | None) -> tuple[Pass, ...]:
     """A stage without cuts of its own."""
     return ()
@@ -220,6 +241,7 @@ class StageExport:
         references: what the unpatched original gives on each of `feeds` and `padded_feeds`, for the simulator; the
             last axis may be shorter than the graph's, whose rest is padding then. None at all: the simulator is judged
             against onnxruntime on the finished graph.
+        sample: speaks a sentence for the user to hear; None where the stage cannot yet.
     """
 
     stem: str
@@ -234,6 +256,7 @@ class StageExport:
     evidence: Callable[[], Evidence]
     cuts: Callable[[str | None], tuple[Pass, ...]] = no_cuts
     references: tuple[Mapping[str, Array], ...] = ()
+    sample: Callable[[], Sample] | None = None
 
 
 Opened = Callable[[str], StageExport]
@@ -266,6 +289,7 @@ class Stage:
             checkpoint is open.
         material: what else is fetched for the gates and samples: voices to speak with.
         beside: names of files that belong to a checkpoint where they stand in its folder.
+        speaks: whether its exports have a sample.
     """
 
     family: str
@@ -278,6 +302,7 @@ class Stage:
     roles: Callable[[StageOptions], tuple[str, ...]] = one_engine
     material: PackagedCheckpoint | None = None
     beside: tuple[str, ...] = ()
+    speaks: bool = False
 
 
 def find_stage(stages: Sequence[Stage], family: str, name: str | None) -> Stage:

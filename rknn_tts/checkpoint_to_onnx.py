@@ -169,6 +169,8 @@ def open_conversions(request: Request, target: str | None, say: Say) -> tuple[Co
     """
     stage = _stage(request)
     options = _options(request, stage)
+    if request.sample is not None and not stage.speaks:
+        raise UserInput(f"{stage.family} {stage.name} has no option --sample.")
     roles, skipped = stage.roles(options), tuple(sorted(set(request.no_pass)))
     if options.config is not None:
         _check_file("--config", Path(options.config))

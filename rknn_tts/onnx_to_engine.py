@@ -86,6 +86,17 @@ def finish_engine(request: Request, target: str, source: OnnxSource, steps: Step
     return Finished(build, graph, numbers, judged, folder)
 
 
+def planned_build(request: Request, target: str, source: OnnxSource) -> Build:
+    """The build that `finish_engine` does of `source`.
+
+    Raises:
+        UserInput: an option is wrong, or a place cannot be written to.
+    """
+    accepted = tuple(sorted(parse_accepted(text) for text in request.accept_regtask))
+    places = _places(request, target, source)
+    return Build(request, target, source, accepted, places, converter_python(request.toolkit))
+
+
 def _places(request: Request, target: str, source: OnnxSource) -> Places:
     """Where the files of `source`'s engine go, in folders that can be written.
 

@@ -26,7 +26,7 @@ from rknn_tts.checkpoint_to_onnx import (
 )
 from rknn_tts.failing import stop_if_failed
 from rknn_tts.graph_at_hand import OnnxSource, check_graph, judge_numbers, twin_of, with_proof
-from rknn_tts.onnx_to_engine import convert_onnx, convert_set
+from rknn_tts.onnx_to_engine import convert_onnx, convert_set, planned_build
 from rknn_tts.outcome import Outcome
 from rknn_tts.overwriting import check_export_places
 from rknn_tts.places import export_failed_place, export_place, make_folder, set_place
@@ -34,6 +34,7 @@ from rknn_tts.progress import Say
 from rknn_tts.publish import each_once, publish
 from rknn_tts.request import Request
 from rknn_tts.roles import RoleSay, measurements_of, verdicts_of
+from rknn_tts.sample import add_sample, check_sample_folder
 from rknn_tts.steps import Steps, open_steps
 
 
@@ -45,10 +46,19 @@ def engine(request: Request, say: Say) -> Outcome:
     """
     target = _target(request)
     steps = open_steps(request.force, say.note)
-    sources = [_exported(conversion, steps) for conversion in open_conversions(request, target, say)]
+    conversions = open_conversions(request, target, say)
+    if request.sample is not None:
+        check_sample_folder(Path(request.sample))
+    sources = [_exported(conversion, steps) for conversion in conversions]
     if len(sources) == 1:
-        return convert_onnx(request, target, sources[0], steps, say)
-    return convert_set(request, target, sources, steps, say)
+        outcome = convert_onnx(request, target, sources[0], steps, say)
+    else:
+        outcome = convert_set(request, target, sources, steps, say)
+    if request.sample is None:
+        return outcome
+    # The first engine of a set is the one for sentences of usual length.
+    build = planned_build(request, target, sources[0])
+    return add_sample(outcome, build, conversions[0], Path(request.sample), steps, say)
 
 
 def export(request: Request, say: Say) -> Outcome:

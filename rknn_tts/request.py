@@ -88,6 +88,12 @@ class Request:
         "Walk windows of at most this many spectrogram columns inside the graph, for a wider --window.", CONVERTING
     )
     padding: int | None = _option("Frames of context on each side of a window inside the graph.", CONVERTING)
+    sample: str | None = _option(
+        "Write a sentence into this folder, as the original speaks it and as the engine does (kokoro).", ("engine",)
+    )
+    save_checkpoint: str | None = _option(
+        "Write the checkpoint as it was read, recovered weights too, to this file (.pth, kokoro).", ("export",)
+    )
     passes: list[str] = _option(
         "A pass to run, in this order: NAME or NAME:key=value,... May be repeated; all that compile runs by default.",
         ("surgery",),

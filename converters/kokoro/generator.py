@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import onnx_ir as ir
-from rknn_tts_runtime import plan_windows
+from rknn_tts_runtime import istft, plan_windows
 
 from contracts.contract import Contract, TensorSpec
 from contracts.errors import Refusal
@@ -32,6 +32,7 @@ from converters.stages import (
     StageExport,
     StageOptions,
 )
+from models.kokoro.config import SAMPLE_RATE
 from models.kokoro.generator import Generator, instance_norm, pooled_norm
 from models.kokoro.generator_graph import (
     FINE_MASK,
@@ -228,6 +229,7 @@ def _full(opening: Opening) -> StageExport:
         evidence=proof,
         cuts=_cuts(opening, model, reaches),
         references=({SPECTROGRAM: _original_of(opening)(middle)},),
+        sample=lambda: _sample(opening, opening.other_sentences[0], FULL),
     )
 
 
@@ -284,6 +286,32 @@ def _short(opening: Opening) -> StageExport:
         evidence=proof,
         cuts=_cuts(opening, model, reaches),
         references=tuple({SPECTROGRAM: _original_of(opening)(item)} for item in (parts[0], padded)),
+        sample=lambda: _sample(opening, thanks, SHORT),
+    )
+
+
+def _sample(opening: Opening, said: Utterance, role: str) -> Sample:
+    """What a user hears: `said`, whose spectrogram an engine gives window by window."""
+    geometry, original = opening.geometry, _original_of(opening)
+    windows = windows_of(said, geometry) if role == FULL else [said]
+    width = geometry.window.frames
+    feeds = [feed_of(part) if role == FULL else padded_feed_of(part, width, opening.sizes) for part in windows]
+
+    def samples(spectrogram: FloatArray) -> FloatArray:
+        return istft(spectrogram, opening.sizes.gen_istft_n_fft, opening.sizes.gen_istft_hop_size)
+
+    def render(outputs: Sequence[Mapping[str, Array]]) -> FloatArray:
+        shape = (1, 2 * opening.sizes.bins, -1)
+        following = iter([np.asarray(output[SPECTROGRAM], np.float32).reshape(shape) for output in outputs])
+        return samples(evidence.walk(lambda x, har, valid: next(following), said, geometry))
+
+    return Sample(
+        said=f"the sentence {said.name}, {said.frames} frames",
+        feeds=tuple(feeds),
+        render=render,
+        whole=samples(run(opening.original, said.seam)),
+        windowed=samples(evidence.decoded_by_windows(original, said, geometry) if role == FULL else original(said)),
+        sample_rate=SAMPLE_RATE,
     )
 
 

@@ -24,4 +24,5 @@ STAGE = Stage(
     roles=roles,
     material=VOICES,
     beside=("config.json",),
+    speaks=True,
 )

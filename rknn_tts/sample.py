@@ -1,0 +1,139 @@
+"""A sentence to hear: as the original speaks it, whole and window by window, and as the engine does in the simulator."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from rknn_tts_runtime import write_wav
+
+from contracts.errors import UserInput
+from contracts.serial import from_json, to_json
+from contracts.verdicts import Measurement
+from converters.stages import Sample
+from engine.build import read_build
+from gates.snr import snr_db
+from rknn_tts.build_step import Build, built
+from rknn_tts.carried import feeds_to_npz
+from rknn_tts.checkpoint_to_onnx import Conversion
+from rknn_tts.outcome import Outcome
+from rknn_tts.parity import followed_feeds
+from rknn_tts.places import make_folder
+from rknn_tts.progress import Say
+from rknn_tts.publish import publish
+from rknn_tts.steps import Steps
+
+REFERENCE, WINDOWS, ENGINE = "reference.wav", "windows.wav", "engine.wav"
+"""The original's full-length decode; the original on the engine's windows; the engine on them, in the simulator."""
+
+RIFF = b"RIFF"
+"""How a WAV file begins."""
+
+_INFO = "sample.json"
+
+
+@dataclass(frozen=True)
+class Heard:
+    """What is said of a sample beside its files."""
+
+    measurements: tuple[Measurement, ...]
+    note: str
+
+
+def check_sample_folder(folder: Path) -> None:
+    """See that a sample can be written into `folder`, and replaces nothing but one.
+
+    Raises:
+        UserInput: it cannot, or would.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise UserInput(f"--sample {folder}: is a file; name a folder.")
+    make_folder(folder, "--sample names another place")
+    for name in (REFERENCE, WINDOWS, ENGINE):
+        path = folder / name
+        if path.is_dir() or (path.is_file() and not path.read_bytes()[: len(RIFF)] == RIFF):
+            raise UserInput(f"{path}: is no WAV file, and would be replaced; --sample names another folder.")
+
+
+def add_sample(outcome: Outcome, build: Build, conversion: Conversion, folder: Path, steps: Steps, say: Say) -> Outcome:
+    """`outcome` of the engine that `build` built, with a sample written into `folder`.
+
+    Args:
+        outcome: the command's.
+        build: of the engine that speaks; its graph is compiled once more, to be simulated on the sentence's windows.
+        conversion: the engine's.
+        folder: see `check_sample_folder`.
+        steps, say: of the command.
+
+    Raises:
+        ToolFailure, GateFailure, NotWritten: as for any build.
+    """
+
+    def work(made: Path) -> None:
+        assert conversion.opened.sample is not None
+        say.step("speaking a sentence")
+        sample = conversion.opened.sample()
+        engine = sample.render(_simulated(sample, build, conversion, steps, say))
+        clipped = [
+            write_wav(str(made / name), samples, sample.sample_rate)
+            for name, samples in ((REFERENCE, sample.whole), (WINDOWS, sample.windowed), (ENGINE, engine))
+        ]
+        heard = Heard(_figures(sample, engine), _note(sample, sum(clipped)))
+        (made / _INFO).write_text(json.dumps(to_json(heard)), encoding="utf-8")
+
+    kept = steps.folder("sample", {**conversion.parts, **build.parts}, work)
+    heard = from_json(Heard, json.loads((kept / _INFO).read_text(encoding="utf-8")), "sample")
+    files = [(folder / name, (kept / name).read_bytes()) for name in (REFERENCE, WINDOWS, ENGINE)]
+    publish(files, "--sample names another place")
+    return dataclasses.replace(
+        outcome,
+        files=(*outcome.files, *(str(path) for path, _ in files)),
+        measurements=(*outcome.measurements, *heard.measurements),
+        notes=(*outcome.notes, heard.note),
+        reused=tuple(dict.fromkeys(steps.reused)),
+    )
+
+
+def _simulated(
+    sample: Sample, build: Build, conversion: Conversion, steps: Steps, say: Say
+) -> tuple[dict[str, NDArray[np.generic]], ...]:
+    followed = followed_feeds(
+        conversion.opened.model, conversion.rewritten, conversion.origin.open_session, sample.feeds
+    )
+    source = dataclasses.replace(build.source, make_feeds=functools.partial(feeds_to_npz, followed))
+    places = dataclasses.replace(build.places, log=build.places.log.with_suffix(".sample.log"))
+    speaking = dataclasses.replace(build, source=source, places=places)
+    return read_build(built(speaking, steps, say, lambda: None)).simulated
+
+
+def _figures(sample: Sample, engine: NDArray[np.float32]) -> tuple[Measurement, ...]:
+    def figure(name: str, reference: NDArray[np.float32], measured: NDArray[np.float32], reason: str) -> Measurement:
+        return Measurement(name=name, measured=round(snr_db(reference, measured), 2), unit="dB", reason=reason)
+
+    return (
+        figure(
+            "sample.engine",
+            sample.windowed,
+            engine,
+            f"{ENGINE} against {WINDOWS}: what fp16 and the rewrites change that can be heard, in the simulator",
+        ),
+        figure(
+            "sample.windows",
+            sample.whole,
+            sample.windowed,
+            f"{WINDOWS} against {REFERENCE}: another valid synthesis where statistics are of a window, no approximation",
+        ),
+    )
+
+
+def _note(sample: Sample, clipped: int) -> str:
+    told = f" {clipped} samples went beyond full scale, and were clipped." if clipped else ""
+    return (
+        f"The sample says {sample.said}. {ENGINE} is what the toolkit's simulator makes of it, and no board's output."
+        f"{told}"
+    )
