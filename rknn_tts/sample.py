@@ -1,4 +1,4 @@
-"""A sentence to hear: as the original speaks it, whole and window by window, and as the engine does in the simulator."""
+"""A sentence to hear: as the original speaks it, whole and by windows, and as the engine does in the simulator."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def _figures(sample: Sample, engine: NDArray[np.float32]) -> tuple[Measurement, 
             "sample.windows",
             sample.whole,
             sample.windowed,
-            f"{WINDOWS} against {REFERENCE}: another valid synthesis where statistics are of a window, no approximation",
+            f"{WINDOWS} against {REFERENCE}: where statistics are of a window, another valid synthesis",
         ),
     )
 

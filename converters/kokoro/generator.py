@@ -28,6 +28,7 @@ from converters.stages import (
     Evidence,
     Opened,
     OpenSession,
+    Sample,
     Session,
     StageExport,
     StageOptions,
