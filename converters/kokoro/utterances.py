@@ -81,7 +81,7 @@ def speak(host: Session, voices: Voices, config: KokoroConfig, name: str, voice:
 
 
 def speak_long(host: Session, voices: Voices, config: KokoroConfig, name: str, voice: str, frames: int) -> Utterance:
-    """The first `frames` frames of CAT in `voice`, said as often as that takes.
+    """CAT in `voice`, said as often as it takes for `frames` frames.
 
     Raises:
         Refusal: the voice speaks no longer; see `speak` too.
@@ -96,4 +96,4 @@ def speak_long(host: Session, voices: Voices, config: KokoroConfig, name: str, v
             f"No sentence of this checkpoint is as long as its gates need: {spoken.frames} frames of {frames}; a "
             "narrower --window needs less."
         )
-    return spoken.part(0, frames)
+    return spoken
