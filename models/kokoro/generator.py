@@ -58,8 +58,11 @@ def instance_norm(x: Tensor) -> Normed:
 
 
 def pooled_norm(x: Tensor) -> Normed:
-    """The instance norm by the pooling engine's means, for targets on which the norm itself costs more."""
-    centred = x - _pooled(x)
+    """The instance norm by the pooling engine's means, for targets on which the norm itself costs more.
+
+    The mean is added as its negative: a difference is taken for the norm itself, by the passes as by the toolkit.
+    """
+    centred = x + -_pooled(x)
     return Normed(centred, _inverse_deviation(_pooled(centred**2)))
 
 
@@ -84,7 +87,7 @@ def _inverse_deviation(variance: Tensor) -> Tensor:
 
 
 def _pooled(x: Tensor) -> Tensor:
-    return functional.adaptive_avg_pool1d(x, 1)
+    return x.mean(dim=-1, keepdim=True)
 
 
 class AdaIn(nn.Module):
@@ -194,7 +197,7 @@ class Generator(nn.Module):
                 x = functional.pad(x, (1, 0), mode="reflect")
             x = x + branch
             blocks = [block(x, style, used, mask) for block in self.blocks[i * share : (i + 1) * share]]
-            x = _masked(sum(blocks[1:], blocks[0]) / share, mask)
+            x = sum(blocks[1:], blocks[0]) * (1 / share if mask is None else mask / share)
         out: Tensor = self.last(functional.leaky_relu(x, LAST_SLOPE))
         return out
 
