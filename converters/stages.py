@@ -215,6 +215,19 @@ class Sample:
     sample_rate: int
 
 
+@dataclass(frozen=True)
+class SavedCheckpoint:
+    """A checkpoint as it was read, in its family's own layout.
+
+    Attributes:
+        files: what is written, each a place and its content, the checkpoint itself first.
+        notes: sentences for the user.
+    """
+
+    files: tuple[tuple[Path, bytes], ...] = ()
+    notes: tuple[str, ...] = ()
+
+
 def no_cuts(target: str | None) -> tuple[Pass, ...]:
     """A stage without cuts of its own."""
     return ()
@@ -290,6 +303,7 @@ class Stage:
         material: what else is fetched for the gates and samples: voices to speak with.
         beside: names of files that belong to a checkpoint where they stand in its folder.
         speaks: whether its exports have a sample.
+        save: a checkpoint as it was read, to be written to a place that the user names; None where it cannot be.
     """
 
     family: str
@@ -303,6 +317,7 @@ class Stage:
     material: PackagedCheckpoint | None = None
     beside: tuple[str, ...] = ()
     speaks: bool = False
+    save: Callable[[Checkpoint, StageOptions, Path], SavedCheckpoint] | None = None
 
 
 def find_stage(stages: Sequence[Stage], family: str, name: str | None) -> Stage:

@@ -78,6 +78,20 @@ def check_export_places(source: OnnxSource, place: Path, chosen: bool) -> None:
         _check_host(host[0], source.contract, _host_digest_in(place))
 
 
+def check_saved_places(places: Sequence[Path], inputs: Sequence[Path]) -> None:
+    """See that a saved checkpoint in `places` replaces none of the command's `inputs`.
+
+    Raises:
+        UserInput: it would.
+    """
+    given = {path.resolve() for path in inputs}
+    for path in places:
+        if path.resolve() in given:
+            raise UserInput(
+                f"{path}: is an input of this command, and would be replaced; --save-checkpoint names another place."
+            )
+
+
 def _host_place(onnx: Path, source: OnnxSource) -> list[Path]:
     """Where the host half goes, beside the graph `onnx`; nothing where there is none."""
     host = source.contract.host

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from contracts.errors import GateFailure, UserInput
 from contracts.verdicts import Measurement, Verdict
+from converters.stages import SavedCheckpoint
 from engine.targets import resolve_target
 from rknn_tts.checkpoint_to_onnx import (
     FEEDS_FILE,
@@ -29,12 +30,13 @@ from rknn_tts.graph_at_hand import OnnxSource, check_graph, judge_numbers, twin_
 from rknn_tts.onnx_to_engine import convert_onnx, convert_set, planned_build
 from rknn_tts.outcome import Outcome
 from rknn_tts.overwriting import check_export_places
-from rknn_tts.places import export_failed_place, export_place, make_folder, set_place
+from rknn_tts.places import ANOTHER_PLACE, export_failed_place, export_place, make_folder, set_place
 from rknn_tts.progress import Say
 from rknn_tts.publish import each_once, publish
 from rknn_tts.request import Request
 from rknn_tts.roles import RoleSay, measurements_of, verdicts_of
 from rknn_tts.sample import add_sample, check_sample_folder
+from rknn_tts.saving import ANOTHER_PLACE_TO_SAVE, saved_checkpoint
 from rknn_tts.steps import Steps, open_steps
 
 
@@ -65,25 +67,30 @@ def export(request: Request, say: Say) -> Outcome:
     """A checkpoint to its NPU-ready ONNX, contract and proof inside, and its host half beside it.
 
     Raises:
-        RknnTtsError: refused, or a gate failed; no ONNX is written then.
+        RknnTtsError: refused, or a gate failed; nothing is written then.
     """
     steps = open_steps(request.force, say.note)
     target = _target(request) if request.target is not None else None
-    sources = [_exported(conversion, steps) for conversion in open_conversions(request, target, say)]
+    conversions = open_conversions(request, target, say)
+    saved = SavedCheckpoint()
+    if request.save_checkpoint is not None:
+        saved = saved_checkpoint(conversions[0].origin, Path(request.save_checkpoint))
+    sources = [_exported(conversion, steps) for conversion in conversions]
     if len(sources) == 1:
         exports = [_finished_export(sources[0], target, request, steps, say)]
     else:
         set_place(sources[0].contract, target or "", request.output)  # several files need a folder
         exports = _exports_of_set(sources, target, request, steps, say)
-    publish(each_once(item for exported in exports for item in exported.files))
+    files = each_once((*(item for exported in exports for item in exported.files), *saved.files))
+    publish(files, ANOTHER_PLACE_TO_SAVE if saved.files else ANOTHER_PLACE)
     for source in sources:
         export_failed_place(source.contract, source.stem).unlink(missing_ok=True)
     return Outcome(
-        files=tuple(dict.fromkeys(str(path) for exported in exports for path, _ in exported.files)),
+        files=tuple(str(path) for path, _ in files),
         manifest=None,
         verdicts=tuple(verdict for exported in exports for verdict in exported.verdicts),
         measurements=tuple(figure for exported in exports for figure in exported.measurements),
-        notes=tuple(dict.fromkeys(note for source in sources for note in source.notes)),
+        notes=(*dict.fromkeys(note for source in sources for note in source.notes), *saved.notes),
         reused=tuple(dict.fromkeys(steps.reused)),
     )
 

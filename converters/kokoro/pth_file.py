@@ -18,7 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contracts.errors import Refusal, ToolFailure, UserInput
-from contracts.files import write_whole
 from converters.kokoro.layout import TOP_KEYS, WRAPPER
 
 Weights = dict[str, NDArray[np.float32]]
@@ -75,11 +74,10 @@ def read_pth(path: Path) -> Weights:
     return weights
 
 
-def save_checkpoint(weights: Mapping[str, NDArray[np.float32]], path: Path) -> None:
-    """Write `weights` as the official layout, a dictionary of state dicts, whole or not at all.
+def pth_bytes(weights: Mapping[str, NDArray[np.float32]]) -> bytes:
+    """`weights` as a file in the official layout, a dictionary of state dicts; the same bytes each time.
 
     Raises:
-        OSError: the file cannot be written.
         ToolFailure: torch is not installed.
     """
     _check_torch()
@@ -93,7 +91,7 @@ def save_checkpoint(weights: Mapping[str, NDArray[np.float32]], path: Path) -> N
             tops[top][rest] = torch.from_numpy(np.ascontiguousarray(array, np.float32))
     buffer = io.BytesIO()
     torch.save(tops, buffer)
-    write_whole(path, buffer.getvalue())
+    return buffer.getvalue()
 
 
 def _check_torch() -> None:

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from converters.kokoro.geometry import roles
 from converters.kokoro.package import KOKORO, VOICES
-from converters.stages import Checkpoint, Opened, OpenSession, Stage, StageOptions
+from converters.stages import Checkpoint, Opened, OpenSession, SavedCheckpoint, Stage, StageOptions
 
 
 def _open(checkpoint: Checkpoint, options: StageOptions, open_session: OpenSession) -> Opened:
     from converters.kokoro.generator import open_generator
 
     return open_generator(checkpoint, options, open_session)
+
+
+def _save(checkpoint: Checkpoint, options: StageOptions, place: Path) -> SavedCheckpoint:
+    from converters.kokoro.saving import saved_checkpoint
+
+    return saved_checkpoint(checkpoint, options, place)
 
 
 STAGE = Stage(
@@ -25,4 +33,5 @@ STAGE = Stage(
     material=VOICES,
     beside=("config.json",),
     speaks=True,
+    save=_save,
 )

@@ -11,7 +11,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from contracts.errors import Refusal, UserInput
 from converters.kokoro.checkpoint import open_checkpoint
-from converters.kokoro.pth_file import save_checkpoint
+from converters.kokoro.pth_file import pth_bytes
 from tests.kokoro_writer.checkpoint import SMALL, random_weights, state_dicts, stated, write_checkpoint
 from tests.kokoro_writer.export import float_export, int8_export
 
@@ -79,7 +79,7 @@ def test_open_checkpoint_reads_again_what_was_recovered_and_saved(tmp_path: Path
     found = open_checkpoint(written(tmp_path / "kokoro.int8.onnx", int8_export(random_weights())))
     assert found.recovered
     assert found.notes[0].startswith("The weights are recovered from 8-bit ones (int8)")
-    save_checkpoint(found.weights, tmp_path / "saved.pth")
+    (tmp_path / "saved.pth").write_bytes(pth_bytes(found.weights))
     (tmp_path / "config.json").write_text(json.dumps(stated()), encoding="utf-8")
     again = open_checkpoint(tmp_path / "saved.pth")
     assert again.config == found.config

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import errno
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +10,7 @@ import pytest
 import torch
 
 from contracts.errors import Refusal, ToolFailure, UserInput
-from converters.kokoro.pth_file import read_pth, save_checkpoint
+from converters.kokoro.pth_file import pth_bytes, read_pth
 from tests.kokoro_writer.checkpoint import random_weights, state_dicts, write_checkpoint
 from tests.mutations import mutations
 
@@ -172,35 +171,29 @@ def test_read_pth_says_so_when_torch_is_not_installed(tmp_path: Path, monkeypatc
         read_pth(tmp_path / "model.pth")
 
 
-def test_save_checkpoint_writes_the_official_layout(tmp_path: Path) -> None:
+def saved(folder: Path, weights: dict[str, Any]) -> Path:
+    path = folder / "saved.pth"
+    path.write_bytes(pth_bytes(weights))
+    return path
+
+
+def test_pth_bytes_are_the_official_layout(tmp_path: Path) -> None:
     weights = random_weights()
-    save_checkpoint(weights, tmp_path / "saved.pth")
-    held = torch.load(tmp_path / "saved.pth", weights_only=True)
+    held = torch.load(saved(tmp_path, weights), weights_only=True)
     assert list(held) == ["bert", "bert_encoder", "predictor", "decoder", "text_encoder"]
     assert np.array_equal(held[TOP][f"module.{NAME}"].numpy(), weights[f"{TOP}.module.{NAME}"])
     assert same(read_pth(tmp_path / "saved.pth"), weights)
 
 
-def test_save_checkpoint_takes_arrays_that_may_not_be_written_to(
+def test_pth_bytes_are_the_same_each_time() -> None:
+    assert pth_bytes(random_weights()) == pth_bytes(random_weights())
+
+
+def test_pth_bytes_are_made_of_arrays_that_may_not_be_written_to(
     tmp_path: Path, recwarn: pytest.WarningsRecorder
 ) -> None:
     weights = random_weights()
     for array in weights.values():
         array.flags.writeable = False
-    save_checkpoint(weights, tmp_path / "saved.pth")
-    assert same(read_pth(tmp_path / "saved.pth"), weights)
+    assert same(read_pth(saved(tmp_path, weights)), weights)
     assert not [warning for warning in recwarn if "writable" in str(warning.message)]
-
-
-def test_save_checkpoint_leaves_the_earlier_file_when_the_disk_is_full(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "saved.pth").write_bytes(b"earlier")
-
-    def full(descriptor: int) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(OSError, match="No space left"):
-        save_checkpoint(random_weights(), tmp_path / "saved.pth")
-    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"saved.pth": b"earlier"}
