@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import zipfile
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,19 @@ from converters.kokoro.package import VOCABULARY_FILE
 
 BOUNDARY = 0
 """The token before and behind every sentence (reference, `kokoro.model.KModel.forward`)."""
+
+_OF_DAMAGE = (
+    AttributeError,
+    EOFError,
+    LookupError,
+    OSError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
+"""What numpy, zipfile and json raise on damaged files, as found by damaging some."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +56,7 @@ def read_voices(path: Path) -> Voices:
         with np.load(path, allow_pickle=False) as arrays:
             styles = {name: np.asarray(arrays[name], np.float32) for name in sorted(arrays.files)}
         vocabulary = json.loads(beside.read_text(encoding="utf-8"))["vocab"]
-    except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
+    except _OF_DAMAGE as error:
         raise UserInput(
             f"{path}: its voices or the vocabulary {beside.name} beside it cannot be read ({error}); "
             "remove the folder, and it is fetched again."

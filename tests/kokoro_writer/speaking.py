@@ -63,6 +63,7 @@ def write_voices(folder: Path) -> Path:
         name: rng.standard_normal(width) * STYLE + rng.standard_normal((LENGTHS, 1, width)) * STYLE_BY_LENGTH
         for name in VOICE_NAMES
     }
-    np.savez(path, **{name: array.astype(np.float32) for name, array in styles.items()})
+    arrays = {name: array.astype(np.float32) for name, array in styles.items()}
+    np.savez(path, **arrays)  # type: ignore[arg-type]  # its stub takes them for `allow_pickle`
     (folder / "vocab.json").write_text(json.dumps({"vocab": VOCABULARY}, ensure_ascii=False), encoding="utf-8")
     return path
