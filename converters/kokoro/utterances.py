@@ -64,10 +64,15 @@ def speak(host: Session, voices: Voices, config: KokoroConfig, name: str, voice:
     """`phonemes` in `voice`, through the host half; its noise is seeded.
 
     Raises:
-        Refusal: the voice's style has another width than the checkpoint's.
+        Refusal: the voice's style has another width than the checkpoint's, or its tokens are not all known there.
     """
     tokens = tokens_of(phonemes, voices)
     style = style_of(voice, tokens, voices)
+    if tokens.max() >= config.n_token:
+        raise Refusal(
+            f"The voices' vocabulary goes up to token {tokens.max()}, this checkpoint has {config.n_token}: it is no "
+            "checkpoint for these voices."
+        )
     if style.shape[1] != 2 * config.style_dim:
         raise Refusal(
             f"The voice {voice} has a style of {style.shape[1]} numbers, this checkpoint needs {2 * config.style_dim}: "
@@ -89,7 +94,7 @@ def speak_long(host: Session, voices: Voices, config: KokoroConfig, name: str, v
     spoken = speak(host, voices, config, name, voice, CAT)
     if spoken.frames < frames:
         room = config.plbert.max_position_embeddings - 2
-        times = min(-(-frames // spoken.frames), room // len(CAT))
+        times = min(-(-frames // spoken.frames), (room + 1) // (len(CAT) + 1))
         spoken = speak(host, voices, config, name, voice, " ".join([CAT] * max(times, 1)))
     if spoken.frames < frames:
         raise Refusal(

@@ -42,7 +42,7 @@ def test_read_voices_says_what_to_do_when_a_file_is_missing(tmp_path: Path, gone
 def test_read_voices_says_what_to_do_when_the_voices_are_none(tmp_path: Path, content: bytes) -> None:
     path = write_voices(tmp_path)
     path.write_bytes(content)
-    with pytest.raises(UserInput, match="cannot be read .* it is fetched again"):
+    with pytest.raises(UserInput, match=r"cannot be read .* it is fetched again"):
         read_voices(path)
 
 
@@ -87,7 +87,8 @@ def test_read_voices_runs_nothing(tmp_path: Path) -> None:
 )
 def test_tokens_stand_between_boundaries_and_leave_unknown_signs_out(phonemes: str, tokens: list[int]) -> None:
     made = tokens_of(phonemes, THREE)
-    assert (made.dtype, made.tolist()) == (np.int64, [tokens])
+    assert made.dtype == np.dtype(np.int64)
+    assert made.tolist() == [tokens]
 
 
 @pytest.mark.parametrize(
