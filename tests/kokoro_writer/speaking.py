@@ -16,9 +16,11 @@ from tests.models.kokoro.checkpoints import tame_weights
 SPEAKING: KokoroConfig = replace(
     SMALL,
     plbert=replace(SMALL.plbert, max_position_embeddings=300),
-    istftnet=replace(SMALL.istftnet, resblock_kernel_sizes=(3,), resblock_dilation_sizes=((1, 2, 4),)),
+    istftnet=replace(
+        SMALL.istftnet, resblock_kernel_sizes=(3,), resblock_dilation_sizes=((1, 2, 4),), gen_istft_n_fft=10
+    ),
 )
-"""The small one, with room for a long sentence, and one residual block a stage."""
+"""The small one, with room for a long sentence, one residual block a stage, and a transform that can be inverted."""
 
 SIGNS = "aeiokʨɯn."
 """What it knows: one sign for each token but the boundary."""
