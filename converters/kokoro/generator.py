@@ -78,6 +78,9 @@ SMALLEST_REACH = 0.1
 SHORT_LENGTHS = (1.0, 0.75, 0.5, 0.125)
 """Of the window: lengths of the utterances on which `short` is compared."""
 
+HEARD = 0.75
+"""Of the window: the most of other voices' sentences that `short` is compared on, so that there is padding."""
+
 PADDED_FEED = 0.6
 """Of the window: the length of the padded feed for the passes and the simulator."""
 
@@ -253,8 +256,10 @@ def _short(opening: Opening) -> StageExport:
 
     def proof() -> Evidence:
         original, exported = _original_of(opening), opening.open_session(model)
-        heard = [(item, padded_feed_of(item, width, opening.sizes)) for item in others]
-        _, shorter = feeds[1]
+        longest = max(1, round(width * HEARD))
+        cut = [item.part(0, min(item.frames, longest)) for item in others]
+        heard = [(item, padded_feed_of(item, width, opening.sizes)) for item in cut]
+        _, shorter = feeds[min(1, len(feeds) - 1)]
         return Evidence(
             equalities=(
                 *_source_equalities(opening),
@@ -393,7 +398,7 @@ def _reach_verdicts(opening: Opening, reaches: Sequence[FloatArray], seams: Sequ
 def _cuts(opening: Opening, model: ir.Model, reaches: Sequence[FloatArray]) -> Callable[[str | None], tuple[Pass, ...]]:
     """The stage's own cuts for a target: its sines."""
     sines = [str(node.outputs[0].name) for node in model.graph if node.op_type == "Sin"]
-    if len(sines) % len(reaches):
+    if not sines or len(sines) % len(reaches):
         raise Refusal(
             f"{opening.file.path}: the exported graph has {len(sines)} sines, its module {len(reaches)}: this version "
             "of torch exports it otherwise."

@@ -152,6 +152,13 @@ def test_short_has_a_feed_with_padding_and_full_has_none(opened: Opened) -> None
     assert np.all(short.feeds[0]["mask"] == 1)
 
 
+def test_short_is_compared_on_padded_windows_of_every_voice(opened: Opened) -> None:
+    found = {owed.gate: owed for owed in opened.evidence("short").expectations}
+    for gate, count in (("fp32.finished_sentence", 3), ("fp32.finished_others", len(VOICE_NAMES) - 1)):
+        masks = [np.asarray(feed["mask"], np.float32).mean() for feed, _ in found[gate].runs]
+        assert sum(mask < 1 for mask in masks) == count
+
+
 def test_engines_of_one_checkpoint_share_its_host_half_and_notes(opened: Opened) -> None:
     full, short = opened.export("full"), opened.export("short")
     assert full.host is short.host is not None
