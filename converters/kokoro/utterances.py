@@ -23,8 +23,8 @@ some 480 frames, between three and four windows of 128."""
 WEATHER = "koɲɲiʨiβa, kʲoː βa ii teŋkʲi desɨ ne."
 """\"Hello, fine weather today, isn't it\": some 200 frames."""
 
-THANKS = "aɾʲiɡatoː."
-"""\"Thank you\": some 100 frames."""
+YES = "hai."
+""""Yes": some 90 frames, less than a window."""
 
 
 @dataclass(frozen=True)

@@ -21,11 +21,15 @@ Seam = tuple[FloatArray, FloatArray, FloatArray]
 def run(
     generator: Generator, seam: Seam, masks: Sequence[FloatArray] | None = None, norm: Norm | None = None
 ) -> FloatArray:
-    """As `Generator.forward`, on arrays; `seam` holds x, har and style."""
+    """As `Generator.forward`, on arrays; `seam` holds x, har and style. It is computed in the generator's precision."""
+    precision = generator.last.weight.dtype
+
+    def tensor(array: FloatArray) -> Tensor:
+        return torch.from_numpy(np.ascontiguousarray(array)).to(precision)
+
     with torch.inference_mode():
-        tensors = [torch.from_numpy(np.ascontiguousarray(array)) for array in seam]
-        given = None if masks is None else [torch.from_numpy(np.ascontiguousarray(mask)) for mask in masks]
-        out: FloatArray = generator(*tensors, masks=given, norm=norm).numpy()
+        given = None if masks is None else [tensor(mask) for mask in masks]
+        out: FloatArray = generator(*map(tensor, seam), masks=given, norm=norm).numpy()
     return out
 
 

@@ -163,7 +163,7 @@ def test_reach_verdict_needs_a_sight_of_every_sine() -> None:
 def test_padded_equality_compares_each_length_without_its_padding() -> None:
     feeds = [(part, evidence.padded_feed_of(part, 4, SIZES)) for part in (counted(4), counted(2))]
     made = evidence.padded_equality(lambda part: part.har, lambda feed: np.asarray(feed["har"], np.float32), feeds)
-    assert (made.gate, made.minimum_db) == ("fp32.padded", 130.0)
+    assert (made.gate, made.minimum_db) == ("fp64.padded", 130.0)
     assert [array.shape[-1] for array in made.measured.values()] == [25, 13]
     for name, array in made.reference.items():
         np.testing.assert_array_equal(made.measured[name], array)
@@ -172,7 +172,7 @@ def test_padded_equality_compares_each_length_without_its_padding() -> None:
 def test_window_equality_names_every_window() -> None:
     windows = evidence.windows_of(counted(23), geometry())
     made = evidence.window_equality(lambda part: part.har, lambda part: part.har + 1, windows)
-    assert (made.gate, made.minimum_db, len(made.reference)) == ("fp32.window", 130.0, len(windows))
+    assert (made.gate, made.minimum_db, len(made.reference)) == ("fp64.window", 130.0, len(windows))
     assert made.reference.keys() == made.measured.keys()
 
 
@@ -193,5 +193,5 @@ def test_figures_are_signal_to_noise(error: float, db: float) -> None:
     narrow = replace(geometry(), window=Window(10, 6, 2, 2, 30, 24000))
     figure = evidence.context_figure(whole, whole * np.float32(1 + error), narrow)
     assert stitched.measured == figure.measured == pytest.approx(db, abs=0.01)
-    assert (stitched.name, figure.name) == ("windows.stitched", "fp32.context")
+    assert (stitched.name, figure.name) == ("windows.stitched", "fp64.context")
     assert "a context of 2 frames is less than the 28" in figure.reason

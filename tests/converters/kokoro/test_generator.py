@@ -69,7 +69,7 @@ def opened(checkpoint: Checkpoint) -> Opened:
 @pytest.mark.parametrize("role", ROLES)
 def test_every_equality_holds_at_its_own_threshold(opened: Opened, role: str) -> None:
     found: Evidence = opened.evidence(role)
-    wanted = {"full": ["fp32.window", "fp32.export"], "short": ["fp32.padded", "fp32.export"]}
+    wanted = {"full": ["fp64.window", "fp32.export"], "short": ["fp64.padded", "fp32.export"]}
     assert [equality.gate for equality in found.equalities] == wanted[role]
     for equality in found.equalities:
         assert compare_outputs(equality.reference, equality.measured).snr_db >= equality.minimum_db, equality.gate
@@ -100,9 +100,9 @@ def test_graph_gives_what_the_original_does_on_every_feed(opened: Opened, role: 
 
 def test_evidence_measures_what_windows_cannot_hold_when_the_context_is_narrow(opened: Opened) -> None:
     found = {figure.name: figure.measured for figure in opened.evidence("full").measurements}
-    assert found.keys() == {"fp32.context", "windows.stitched"}
+    assert found.keys() == {"fp64.context", "windows.stitched"}
     # A context of 8 loses less than statistics of a window's own.
-    assert isinstance(context := found["fp32.context"], float)
+    assert isinstance(context := found["fp64.context"], float)
     assert isinstance(stitched := found["windows.stitched"], float)
     assert 20 < stitched < context < 110
 
@@ -110,7 +110,7 @@ def test_evidence_measures_what_windows_cannot_hold_when_the_context_is_narrow(o
 def test_context_is_a_gate_that_holds_when_it_is_as_wide_as_what_a_frame_sees(checkpoint: Checkpoint) -> None:
     opening = Opening(checkpoint, StageOptions(window=80), open_session)
     (owed,), (figure,) = _windows_against_the_whole(opening)
-    assert (owed.gate, figure.name) == ("fp32.context", "windows.stitched")
+    assert (owed.gate, figure.name) == ("fp64.context", "windows.stitched")
     reached = compare_outputs(owed.reference, owed.measured).snr_db
     # 137 measured; 130 is owed of the real one.
     assert reached >= owed.minimum_db == evidence.EXACT_DB

@@ -11,7 +11,7 @@ from contracts.contract import Source
 from converters.kokoro.evidence import host_inputs
 from converters.kokoro.generator import Opening
 from converters.kokoro.package import KOKORO, VOICES
-from converters.kokoro.utterances import THANKS
+from converters.kokoro.utterances import YES
 from converters.kokoro.voices import style_of, tokens_of
 from converters.stages import Checkpoint, StageOptions
 from models.kokoro.config import KOKORO_82M
@@ -40,7 +40,7 @@ def test_default_checkpoint_is_kokoro_82m_with_weights_recovered_from_8_bit_ones
 def test_recovered_weights_give_what_their_float_graph_does_on_a_short_sentence(opening: Opening) -> None:
     original = opening.checkpoint.original
     assert original is not None
-    values, tokens = original.values, tokens_of(THANKS, opening.voices)
+    values, tokens = original.values, tokens_of(YES, opening.voices)
     inputs = host_inputs(original.model, opening.checkpoint.path)
     names = {values.x: "x", values.har: "har", values.style: "decoder_style", values.conv_post: "spec_phase"}
     whole = open_session(extract(original.model, {name: name for name in inputs}, names))

@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from contracts.errors import Refusal
-from converters.kokoro.utterances import CAT, THANKS, Utterance, speak, speak_long
+from converters.kokoro.utterances import CAT, YES, Utterance, speak, speak_long
 from converters.kokoro.voices import Voices
 from models.kokoro.config import KokoroConfig
 from tests.kokoro_writer.speaking import SPEAKING
@@ -78,7 +78,7 @@ def test_speak_feeds_the_host_what_it_takes() -> None:
 def test_speak_draws_the_same_noise_each_time() -> None:
     host = Host(2)
     for _ in range(2):
-        speak(host, voices(), SPEAKING, "", "one", THANKS)
+        speak(host, voices(), SPEAKING, "", "one", YES)
     np.testing.assert_array_equal(host.fed[0]["noise_source"], host.fed[1]["noise_source"])
 
 
@@ -87,13 +87,13 @@ def test_speak_refuses_voices_of_another_width() -> None:
         r"^The voice one has a style of 256 numbers, this checkpoint needs 8: it is no checkpoint for these voices\.$"
     )
     with pytest.raises(Refusal, match=told):
-        speak(Host(2), voices(256), SPEAKING, "", "one", THANKS)
+        speak(Host(2), voices(256), SPEAKING, "", "one", YES)
 
 
 def test_speak_refuses_a_vocabulary_of_more_tokens() -> None:
     told = r"^The voices' vocabulary goes up to token 10, this checkpoint has 10: it is no checkpoint for these voices"
     with pytest.raises(Refusal, match=told):
-        speak(Host(2), voices(vocabulary={"a": 10}), SPEAKING, "", "one", THANKS)
+        speak(Host(2), voices(vocabulary={"a": 10}), SPEAKING, "", "one", YES)
 
 
 def test_speak_long_says_it_once_when_that_is_enough() -> None:
