@@ -18,13 +18,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
-import onnx_ir as ir
 from rknn_tts_runtime import frame_masks, walk_spectrogram
 
-from contracts.errors import Refusal
 from contracts.verdicts import Measurement, Verdict, at_most
 from converters.kokoro.geometry import CONTEXT_FRAMES, Geometry
 from converters.kokoro.utterances import FloatArray, Utterance
@@ -53,7 +50,7 @@ worse of them reaches 108, through the pitch's and the durations' long chains.""
 FINISHED_DB = {Form.TRIANGLE: 85.0, Form.FINE: 85.0, Form.FLOOR: 85.0, Form.EXACT: GRAPH_DB, Form.CLIP: 25.0}
 """Of the finished graph, by the form of its sines. Clip is wrong past one wave, whatever else is right."""
 
-_FLOATS = (ir.DataType.FLOAT,)
+EXPORT_DETAIL = "the exported ONNX in onnxruntime against the torch module that it was traced from, exact sines"
 
 STITCHED = "windows.stitched"
 _STITCHED_REASON = (
@@ -75,20 +72,6 @@ def inside(geometry: Geometry) -> Geometry | None:
         geometry.window, frames=geometry.inner, emitted=emitted, left=geometry.padding, right=geometry.padding
     )
     return replace(geometry, window=window, inner=None)
-
-
-def host_inputs(model: ir.Model, path: Path) -> tuple[str, str, str]:
-    """The names of a whole Kokoro's tokens, style and speed.
-
-    Raises:
-        Refusal: it takes something else.
-    """
-    by_rank = {len(value.shape or ()): str(value.name) for value in model.graph.inputs if value.dtype in _FLOATS}
-    tokens = [str(value.name) for value in model.graph.inputs if value.dtype == ir.DataType.INT64]
-    if len(model.graph.inputs) != 3 or len(tokens) != 1 or not {1, 2} <= by_rank.keys():
-        names = ", ".join(str(value.name) for value in model.graph.inputs)
-        raise Refusal(f"{path}: tokens, a style [1, 256] and a speed [1] are a Kokoro's inputs, and it has {names}.")
-    return tokens[0], by_rank[2], by_rank[1]
 
 
 def windows_of(utterance: Utterance, geometry: Geometry) -> list[Utterance]:

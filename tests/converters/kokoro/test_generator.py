@@ -15,18 +15,12 @@ from contracts.contract import Source, TensorSpec, Window
 from contracts.errors import Refusal, UserInput
 from contracts.verdicts import Status
 from converters.kokoro import evidence
-from converters.kokoro.generator import (
-    Opening,
-    _contract,
-    _inner_windows,
-    _notes,
-    _original_of,
-    _reach_verdicts,
-    _run_whole,
-    _source_equalities,
-    _whole,
-    _windows_against_the_whole,
-)
+from converters.kokoro.decoding import decode_by, inner_windows, run_whole
+from converters.kokoro.full_engine import _whole, _windows_against_the_whole, full_export
+from converters.kokoro.opening import Opening, contract_of, notes_of
+from converters.kokoro.short_engine import short_export
+from converters.kokoro.sine_reach import reach_verdicts
+from converters.kokoro.source_proof import source_equalities
 from converters.kokoro.stage import STAGE
 from converters.stages import Checkpoint, Evidence, StageOptions
 from gates.padding import without_padding
@@ -57,7 +51,8 @@ class Opened:
 
     def __init__(self, checkpoint: Checkpoint) -> None:
         self.opening = Opening(checkpoint, NARROW, open_session)
-        self.export = cache(self.opening.export)
+        made = {"full": full_export, "short": short_export}
+        self.export = cache(lambda role: made[role](self.opening))
         self.evidence = cache(lambda role: self.export(role).evidence())
 
 
@@ -122,11 +117,11 @@ def test_walk_inside_the_graph_is_the_originals(checkpoint: Checkpoint, opened: 
     opening = Opening(checkpoint, walk, open_session)
     assert opening.geometry.stem("full").startswith("kokoro-generator-w32-c8-walk20-p4")
     window = opened.opening.sentence.part(5, 32)
-    wanted = _original_of(opening)(window)
-    assert snr_db(wanted, _run_whole(opening, window)) >= evidence.EXACT_DB
+    wanted = decode_by(opening.original, opening.geometry)(window)
+    assert snr_db(wanted, run_whole(opening.turned, opening.geometry, window)) >= evidence.EXACT_DB
     # Windows inside have statistics of their own: the gates compare with the original walked likewise.
-    assert snr_db(_original_of(opened.opening)(window), wanted) < 60
-    assert [part.frames for part in _inner_windows(opening.geometry, [window])] == [20, 20]
+    assert snr_db(decode_by(opened.opening.original, opened.opening.geometry)(window), wanted) < 60
+    assert [part.frames for part in inner_windows(opening.geometry, [window])] == [20, 20]
     assert isinstance(_whole(opening), Walked)
 
 
@@ -159,7 +154,7 @@ def test_short_is_compared_on_padded_windows_of_every_voice(opened: Opened) -> N
         assert sum(mask < 1 for mask in masks) == count
 
 
-def test_engines_of_one_checkpoint_share_its_host_half_and_notes(opened: Opened) -> None:
+def test_engines_of_one_checkpoint_share_its_host_half_andnotes_of(opened: Opened) -> None:
     full, short = opened.export("full"), opened.export("short")
     assert full.host is short.host is not None
     assert full.notes == short.notes == ("a note of the file's",)
@@ -181,10 +176,10 @@ def test_form_of_the_sines_decides_what_is_owed(
     checkpoint: Checkpoint, sine: str, simulator_db: float, reached: bool
 ) -> None:
     opening = Opening(checkpoint, replace(NARROW, sine=sine), open_session)
-    assert _contract(opening, "full", {}).thresholds == {"simulator": simulator_db}
+    assert contract_of(opening, "full", {}).thresholds == {"simulator": simulator_db}
     shapes = shapes_of(opening.sizes, SPEAKING.style_dim, 3, masked=False)
     x, har, style = (np.ones(shape, np.float32) for shape in shapes.values())
-    assert bool(_reach_verdicts(opening, [np.ones(1, np.float32)] * 24, [(x, har, style)])) is reached
+    assert bool(reach_verdicts(opening, [np.ones(1, np.float32)] * 24, [(x, har, style)])) is reached
 
 
 def test_sample_is_the_originals_sentence_by_windows(opened: Opened) -> None:
@@ -228,10 +223,10 @@ def test_checkpoint_of_8_bit_weights_says_so_and_is_compared_with_its_graph(
     onnx.save(int8_export(speaking_weights(), SPEAKING), path)
     given = Checkpoint(path, Source(path.name, "cd" * 32, "package"), "of a package", checkpoint.material)
     opening = Opening(given, NARROW, open_session)
-    assert _notes(opening)[:2] == (
+    assert notes_of(opening)[:2] == (
         "of a package",
         "The weights are recovered from 8-bit ones (int8): they are as coarse as those are.",
     )
     # This small export speaks nothing (tests.kokoro_writer.export); test_real_kokoro has one that does.
     with pytest.raises(Refusal, match=r"kokoro\.int8\.onnx: tokens, a style \[1, 256\] and a speed .* are a Kokoro's"):
-        _source_equalities(opening)
+        source_equalities(opening)

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from contracts.contract import Source
-from converters.kokoro.evidence import host_inputs
-from converters.kokoro.generator import Opening
+from converters.kokoro.opening import Opening
 from converters.kokoro.package import KOKORO, VOICES
+from converters.kokoro.source_proof import host_inputs
 from converters.kokoro.utterances import YES
 from converters.kokoro.voices import style_of, tokens_of
 from converters.stages import Checkpoint, StageOptions
