@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from tests.docs.pages import ROOT
+from tests.docs.command_lines import fault_of_command
+from tests.docs.pages import ROOT, files_of, pages
 
 _MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 
@@ -28,6 +29,16 @@ NOT_RUN = (
     _row(r"make (?P<target>test|check|bench)", "would run the tests inside the tests, or takes minutes"),
     _row(r"make (?P<target>setup)", "installs packages"),
     _row(r"pip install (?P<folder>\S+)", "installs packages into whatever environment is active"),
+    _row(
+        r"(?P<command>(make engine FAMILY=kokoro|\./rknn-tts (engine|export) kokoro)\b.*)",
+        "takes minutes, where the suite has seconds: it is read as the command reads it, and "
+        "tests/bench/bench_kokoro_page.py runs the first one of docs/kokoro.md",
+    ),
+    _row(r"voices=\S+", "belongs to the line behind it"),
+    _row(
+        r"\.venv/bin/python (?P<program>speak_kokoro\.py) .+",
+        "needs Kokoro's engines: tests/docs/test_speak_kokoro.py runs the program over small ones",
+    ),
 )
 
 
@@ -37,7 +48,7 @@ def not_run(line: str) -> NotRun | None:
 
 
 def fault_of(line: str) -> str:
-    """What is wrong with a command that is not run: it names a target or a folder that is not there."""
+    """What is wrong with a command that is not run: it could not be read, or names what is not there."""
     row = not_run(line)
     match = row.pattern.fullmatch(line) if row else None
     names = match.groupdict() if match else {}
@@ -46,4 +57,6 @@ def fault_of(line: str) -> str:
         return f"the Makefile has no target {target}"
     if folder and not (ROOT / folder / "pyproject.toml").is_file():
         return f"{folder} is no package"
-    return ""
+    if (program := names.get("program")) and not any(program in files_of(page) for page in pages()):
+        return f"no page has the program {program}"
+    return fault_of_command(names["command"]) if names.get("command") else ""

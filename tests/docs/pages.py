@@ -2,7 +2,8 @@
 
 A page's conventions: a ```sh block holds commands that a test runs; a ```text block right behind one shows what they
 print, where a line `...` leaves lines out and a line that ends in ` ...` is cut off; a ```python block whose first line
-is a comment with a file's name (`# speak.py`) is that file.
+is a comment with a file's name (`# speak.py`) is that file. Commands that no test runs are listed, with the reason, in
+`tests/docs/not_run.py`.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ class Workplace:
     folder: Path
     cache: Path
 
-    def run(self, script: str) -> Ran:
+    def run(self, script: str, timeout_s: float = _TIMEOUT_S) -> Ran:
         """Run `script` in a shell that stops at the first failing command."""
         kept = {name: value for name, value in os.environ.items() if name not in _FROM_OUTER_MAKE}
         done = subprocess.run(
@@ -49,7 +49,7 @@ class Workplace:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            timeout=_TIMEOUT_S,
+            timeout=timeout_s,
             check=False,
         )
         return Ran(done.returncode, done.stdout)
