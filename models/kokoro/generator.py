@@ -39,13 +39,14 @@ Layer = TypeVar("Layer", nn.Conv1d, nn.ConvTranspose1d)
 
 
 class Normed(NamedTuple):
-    """Normalised channels, as far as that went: `factor` is what [1, C, 1] they are still to be multiplied by.
+    """Normalised channels, as far as that went: (values - offset) factor is what they are, both [1, C, 1].
 
-    AdaIN's scale takes it in, which spares a pass over all columns.
+    AdaIN's scale and shift take them in, which spares passes over all columns.
     """
 
     values: Tensor
     factor: Tensor | None = None
+    offset: Tensor | None = None
 
 
 Norm = Callable[[Tensor], Normed]
@@ -62,8 +63,7 @@ def pooled_norm(x: Tensor) -> Normed:
 
     The mean is added as its negative: a difference is taken for the norm itself, by the passes as by the toolkit.
     """
-    centred = x + -_pooled(x)
-    return Normed(centred, _inverse_deviation(_pooled(centred**2)))
+    return _recentred(x + -_pooled(x), _pooled)
 
 
 def masked_norm(mask: Tensor) -> Norm:
@@ -74,11 +74,20 @@ def masked_norm(mask: Tensor) -> Norm:
     """
     per_share = 1 / _pooled(mask)
 
-    def norm(x: Tensor) -> Normed:
-        centred = (x - _pooled(x * mask) * per_share) * mask
-        return Normed(centred, _inverse_deviation(_pooled(centred**2) * per_share))
+    def mean(x: Tensor) -> Tensor:
+        return _pooled(x) * per_share
 
-    return norm
+    return lambda x: _recentred((x - mean(x * mask)) * mask, mean)
+
+
+def _recentred(centred: Tensor, mean: Callable[[Tensor], Tensor]) -> Normed:
+    """What is centred but for the rounding of its mean: that is what its own mean tells.
+
+    In fp16 a mean is off by 2^-11 of itself, and in Kokoro it is up to 92 times the deviation: without, the simulator
+    reaches 49 to 54 dB, with it 55 to 65 (three windows of 32 frames).
+    """
+    offset = mean(centred)
+    return Normed(centred, _inverse_deviation(mean(centred**2) - offset**2), offset)
 
 
 def _inverse_deviation(variance: Tensor) -> Tensor:
@@ -100,8 +109,12 @@ class AdaIn(nn.Module):
 
     def forward(self, normed: Normed, style: Tensor) -> Tensor:
         """normed [1, C, T], style [1, S, 1] -> [1, C, T]."""
-        scale = self.scale(style) if normed.factor is None else self.scale(style) * normed.factor
-        scaled: Tensor = normed.values * scale + self.shift(style)
+        scale, shift = self.scale(style), self.shift(style)
+        if normed.factor is not None:
+            scale = scale * normed.factor
+        if normed.offset is not None:
+            shift = shift - scale * normed.offset
+        scaled: Tensor = normed.values * scale + shift
         return scaled
 
 
