@@ -80,7 +80,7 @@ class Request:
     config: str | None = _option("The model's config.json, where it does not stand beside the checkpoint.", CONVERTING)
     member: str | None = _option("Only this one of a stage's engines: full or short (kokoro).", CONVERTING)
     norm: str | None = _option(
-        "How the engine for whole windows normalises: native, or gap (means by pooling); the cheaper one by default.",
+        "How the engine for whole windows normalises: native (the default) or gap (means by pooling).",
         CONVERTING,
     )
     sine: str | None = _option("How sines are computed: triangle, fine, floor, clip or exact.", CONVERTING)

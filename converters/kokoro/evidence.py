@@ -23,7 +23,7 @@ import numpy as np
 from rknn_tts_runtime import frame_masks, walk_spectrogram
 
 from contracts.verdicts import Measurement, Verdict, at_most
-from converters.kokoro.geometry import CONTEXT_FRAMES, Geometry
+from converters.kokoro.geometry import Geometry
 from converters.kokoro.utterances import FloatArray, Utterance
 from converters.stages import Array, Equality, Expectation
 from models.kokoro.config import GeneratorConfig
@@ -190,7 +190,7 @@ def stitched(whole: FloatArray, windowed: FloatArray) -> Measurement:
 def context_figure(whole: FloatArray, frozen: FloatArray, geometry: Geometry) -> Measurement:
     """What a context narrower than the receptive field loses; a gate could only refuse what the user asked for."""
     frames = geometry.window.left
-    reason = f"a context of {frames} frames is less than the {CONTEXT_FRAMES} that a frame sees, as was asked for"
+    reason = f"a context of {frames} frames is less than the {geometry.seen} that a frame sees, as was asked for"
     return Measurement(name="fp64.context", measured=_snr_db(whole, frozen), unit="dB", reason=reason)
 
 

@@ -9,7 +9,7 @@ from contracts.verdicts import Measurement
 from converters.kokoro import evidence
 from converters.kokoro.decoding import decode_by, inner_windows, run_whole, windowed
 from converters.kokoro.evidence import feed_of, windows_of
-from converters.kokoro.geometry import CONTEXT_FRAMES, FULL, GAP
+from converters.kokoro.geometry import FULL, GAP
 from converters.kokoro.opening import Opening, contract_of, notes_of
 from converters.kokoro.sine_reach import reach_verdicts, reaches_of, sine_cuts
 from converters.kokoro.source_proof import source_equalities
@@ -97,6 +97,6 @@ def _windows_against_the_whole(opening: Opening) -> tuple[tuple[Equality, ...], 
     whole, frozen = run_frozen(opening.double[0], sentence.seam, lambda one: windowed(one, sentence, geometry))
     apart = windowed(lambda seam: run(opening.original, seam), sentence, geometry)
     stitched = evidence.stitched(whole, apart)
-    if geometry.window.left < CONTEXT_FRAMES:
+    if geometry.window.left < geometry.seen:
         return (), (evidence.context_figure(whole, frozen, geometry), stitched)
     return (evidence.equality("fp64.context", whole, frozen, evidence.EXACT_DB, _CONTEXT),), (stitched,)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from contracts.contract import Window
 from contracts.errors import UserInput
 from converters.stages import StageOptions
-from models.kokoro.config import SAMPLE_RATE, GeneratorConfig
+from models.kokoro.config import SAMPLE_RATE, GeneratorConfig, receptive_frames
 from surgery.sine_forms import Form
 
 FULL, SHORT = "full", "short"
@@ -16,11 +16,8 @@ FULL, SHORT = "full", "short"
 NATIVE, GAP = "native", "gap"
 """How `full` normalises: by the NPU's own norm, or by means that the pooling engine computes."""
 
-CONTEXT_FRAMES = 28
-"""The receptive field, measured with the statistics frozen (docs/kokoro.md)."""
-
-EMITTED_FRAMES = 72
-"""Of the default window of 128, the widest power of two whose longest axis fits (reference, Kokoro generator)."""
+WINDOW_FRAMES = 128
+"""The widest power of two whose longest axis fits (reference, Kokoro generator)."""
 
 LONGEST_AXIS = 8191
 """Steps of the longest axis: the NPU encodes it in 13 bits (reference, Kokoro generator)."""
@@ -34,6 +31,7 @@ class Geometry:
         window: frames, context, hop.
         inner: frames of the windows inside the graph; None: it is computed as one.
         padding: context of those.
+        seen: frames of context that a frame depends on, the default of both contexts.
         norm: NATIVE or GAP, of `full`.
         form: of the sines.
     """
@@ -41,15 +39,16 @@ class Geometry:
     window: Window
     inner: int | None
     padding: int
+    seen: int
     norm: str
     form: Form
 
     def stem(self, role: str) -> str:
         """The file stem of the engine for `role`: what differs from the defaults is in it."""
         parts = [f"kokoro-generator-w{self.window.frames}"]
-        parts += [f"c{self.window.left}"] if self.window.left != CONTEXT_FRAMES else []
+        parts += [f"c{self.window.left}"] if self.window.left != self.seen else []
         parts += [f"walk{self.inner}"] if self.inner is not None else []
-        parts += [f"p{self.padding}"] if self.inner is not None and self.padding != CONTEXT_FRAMES else []
+        parts += [f"p{self.padding}"] if self.inner is not None and self.padding != self.seen else []
         parts += [self.norm] if role == FULL and self.norm != NATIVE else []
         parts += [self.form.value] if self.form is not Form.TRIANGLE else []
         return "-".join([*parts, role])
@@ -71,23 +70,24 @@ def roles(options: StageOptions) -> tuple[str, ...]:
 
 
 def geometry_of(options: StageOptions, config: GeneratorConfig) -> Geometry:
-    """The geometry that `options` ask for: 28 + 72 + 28 frames by default.
+    """The geometry that `options` ask for: 9 + 110 + 9 frames by default.
 
     Raises:
         UserInput: an option has no such value, the context leaves nothing to emit, or an axis gets too long.
     """
-    context = CONTEXT_FRAMES if options.context is None else options.context
-    frames = context + EMITTED_FRAMES + context if options.window is None else options.window
+    seen = receptive_frames(config)
+    context = seen if options.context is None else options.context
+    frames = WINDOW_FRAMES if options.window is None else options.window
     emitted = frames - 2 * context
     if context < 0 or emitted < 1:
         raise UserInput(
             f"--window {frames} --context {context}: a window needs room for the context on both sides and "
             f"at least one frame to emit: --window {2 * max(context, 0) + 1} or more."
         )
-    padding = CONTEXT_FRAMES if options.padding is None else options.padding
+    padding = seen if options.padding is None else options.padding
     inner = _inner_frames(frames, options, padding, config.columns_per_frame)
     window = Window(frames, emitted, context, context, config.hop, SAMPLE_RATE)
-    return Geometry(window, inner, padding, _norm(options), _form(options))
+    return Geometry(window, inner, padding, seen, _norm(options), _form(options))
 
 
 def _inner_frames(frames: int, options: StageOptions, padding: int, rate: int) -> int | None:

@@ -24,7 +24,7 @@ def _save(checkpoint: Checkpoint, options: StageOptions, place: Path) -> SavedCh
 STAGE = Stage(
     family="kokoro",
     name="generator",
-    summary="iSTFTNet generator of Kokoro-82M: latent frames to a spectrogram (window 128 = 28 + 72 + 28)",
+    summary="iSTFTNet generator of Kokoro-82M: latent frames to a spectrogram (window 128 = 9 + 110 + 9)",
     default_checkpoint=KOKORO,
     options=frozenset({"window", "context", "config", "member", "norm", "sine", "max_axis", "padding"}),
     open=_open,
