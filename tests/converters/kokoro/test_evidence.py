@@ -21,7 +21,7 @@ RATE = 6
 
 def geometry(frames: int = 10, context: int = 2, inner: int | None = None, padding: int = 1) -> Geometry:
     window = Window(frames, frames - 2 * context, context, context, 30, 24000)
-    return Geometry(window, inner, padding, "native", Form.TRIANGLE)
+    return Geometry(window, inner, padding, 9, "native", Form.TRIANGLE)
 
 
 def counted(frames: int) -> Utterance:
@@ -154,4 +154,4 @@ def test_figures_are_signal_to_noise(error: float, db: float) -> None:
     figure = evidence.context_figure(whole, whole * np.float32(1 + error), narrow)
     assert stitched.measured == figure.measured == pytest.approx(db, abs=0.01)
     assert (stitched.name, figure.name) == ("windows.stitched", "fp64.context")
-    assert "a context of 2 frames is less than the 28" in figure.reason
+    assert "a context of 2 frames is less than the 9 that a frame sees" in figure.reason

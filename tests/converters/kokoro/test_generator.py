@@ -207,7 +207,7 @@ def test_open_refuses_a_window_whose_axis_is_too_long_before_anything_is_traced(
 
 
 def test_open_refuses_a_window_without_room(checkpoint: Checkpoint) -> None:
-    assert refused(checkpoint, window=56).startswith("--window 56 --context 28: a window needs room")
+    assert refused(checkpoint, window=64).startswith("--window 64 --context 32: a window needs room")
 
 
 def test_open_refuses_a_window_that_no_sentence_fills(checkpoint: Checkpoint) -> None:

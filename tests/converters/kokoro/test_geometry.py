@@ -19,20 +19,26 @@ def geometry(**options: Any) -> Geometry:
     return geometry_of(StageOptions(**options), SIZES)
 
 
-def test_geometry_is_the_references_window_by_default() -> None:
+def test_geometry_is_128_frames_with_the_context_that_a_frame_sees_by_default() -> None:
     made = geometry()
+    assert made.window == Window(frames=128, emitted=110, left=9, right=9, hop=300, sample_rate=24000)
+    assert (made.inner, made.padding, made.seen, made.norm, made.form) == (None, 9, 9, "native", Form.TRIANGLE)
+
+
+def test_geometry_is_the_references_when_its_context_is_asked_for() -> None:
+    made = geometry(context=28)
     assert made.window == Window(frames=128, emitted=72, left=28, right=28, hop=300, sample_rate=24000)
-    assert (made.inner, made.norm, made.form) == (None, "native", Form.TRIANGLE)
+    assert made.seen == 9
 
 
 @pytest.mark.parametrize(
     ("options", "window"),
     [
-        ({"window": 96}, (96, 40, 28)),
-        ({"context": 8}, (88, 72, 8)),
+        ({"window": 96}, (96, 78, 9)),
+        ({"context": 8}, (128, 112, 8)),
         ({"window": 32, "context": 8}, (32, 16, 8)),
         ({"window": 1, "context": 0}, (1, 1, 0)),
-        ({"window": 136}, (136, 80, 28)),
+        ({"window": 136}, (136, 118, 9)),
     ],
 )
 def test_geometry_has_the_width_and_context_that_are_asked_for(
@@ -46,8 +52,8 @@ def test_geometry_has_the_width_and_context_that_are_asked_for(
 @pytest.mark.parametrize(
     ("options", "least"),
     [
-        ({"window": 56}, 57),
-        ({"window": 0}, 57),
+        ({"window": 18}, 19),
+        ({"window": 0}, 19),
         ({"window": -3, "context": 0}, 1),
         ({"window": 16, "context": 8}, 17),
         ({"window": 16, "context": -1}, 1),
@@ -70,11 +76,11 @@ def test_geometry_is_refused_when_the_axis_is_longer_than_13_bits(frames: int, c
 
 @pytest.mark.parametrize(
     ("axis", "padding", "inner"),
-    [(8191, None, 136), (7681, 28, 128), (7680, 28, 127), (3421, 28, 57), (61, 0, 1)],
+    [(8191, None, 136), (7681, 28, 128), (7680, 28, 127), (1141, None, 19), (3421, 28, 57), (61, 0, 1)],
 )
 def test_geometry_walks_as_many_frames_inside_as_the_axis_holds(axis: int, padding: int | None, inner: int) -> None:
     made = geometry(window=256, max_axis=axis, padding=padding)
-    assert (made.window.frames, made.inner, made.padding) == (256, inner, 28 if padding is None else padding)
+    assert (made.window.frames, made.inner, made.padding) == (256, inner, 9 if padding is None else padding)
 
 
 def test_geometry_walks_nothing_inside_when_the_window_fits_the_axis() -> None:
@@ -87,7 +93,7 @@ def test_geometry_walks_nothing_inside_when_the_window_fits_the_axis() -> None:
     ("options", "says"),
     [
         ({"max_axis": 8192}, r"^--max-axis 8192: the NPU encodes an axis in 13 bits, 8191 at most\.$"),
-        ({"max_axis": 3420}, r"^--max-axis 3420 --padding 28: windows of .* = 56 frames leave .*--max-axis 3421 or"),
+        ({"max_axis": 1140}, r"^--max-axis 1140 --padding 9: windows of .* = 18 frames leave .*--max-axis 1141 or"),
         ({"max_axis": 121, "padding": 1}, r"= 2 frames leave nothing to emit: --max-axis 181 or more\.$"),
         ({"max_axis": 0}, r"leave nothing to emit"),
         ({"max_axis": -5}, r"leave nothing to emit"),
@@ -111,7 +117,9 @@ def test_geometry_is_refused_when_an_option_has_no_such_value(options: dict[str,
         ({}, "kokoro-generator-w128-full"),
         ({"window": 32, "context": 8}, "kokoro-generator-w32-c8-full"),
         ({"window": 256, "max_axis": 8191}, "kokoro-generator-w256-walk136-full"),
-        ({"window": 256, "max_axis": 8191, "padding": 30}, "kokoro-generator-w256-walk136-p30-full"),
+        ({"context": 28}, "kokoro-generator-w128-c28-full"),
+        ({"context": 9}, "kokoro-generator-w128-full"),
+        ({"window": 256, "max_axis": 8191, "padding": 28}, "kokoro-generator-w256-walk136-p28-full"),
         ({"norm": "gap"}, "kokoro-generator-w128-gap-full"),
         ({"norm": "native"}, "kokoro-generator-w128-full"),
         ({"sine": "exact"}, "kokoro-generator-w128-exact-full"),
@@ -128,7 +136,7 @@ def test_stem_of_short_is_the_same_whatever_full_normalises_by() -> None:
 def test_stems_of_distinct_geometries_are_distinct() -> None:
     stems: dict[str, Geometry] = {}
     axes = (None, 3601, 7201)
-    every = product((60, 128, 256), (8, 28), axes, (None, 8), (None, "gap"), (None, "fine", "exact"))
+    every = product((60, 128, 256), (8, 9, 28), axes, (None, 8), (None, "gap"), (None, "fine", "exact"))
     for window, context, axis, padding, norm, sine in every:
         if (axis is None and (window == 256 or padding is not None)) or window <= 2 * context:
             continue
@@ -138,7 +146,8 @@ def test_stems_of_distinct_geometries_are_distinct() -> None:
             told = Geometry(
                 made.window,
                 made.inner,
-                made.padding if made.inner is not None else 28,
+                made.padding if made.inner is not None else 9,
+                made.seen,
                 made.norm if role == "full" else "native",
                 made.form,
             )
