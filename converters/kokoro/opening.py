@@ -120,7 +120,7 @@ class Opening:
         """Sentences that one window holds: a short one in every voice, cut where it is longer."""
         frames = self.geometry.window.frames
         said = [
-            speak(self.speaking, self.voices, self.checkpoint.config, f"thanks_{voice}", voice, YES)
+            speak(self.speaking, self.voices, self.checkpoint.config, f"yes_{voice}", voice, YES)
             for voice in self.voices.styles
         ]
         return tuple(item.part(0, min(item.frames, frames)) for item in said)

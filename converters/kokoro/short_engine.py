@@ -35,9 +35,9 @@ def short_export(opening: Opening) -> StageExport:
     lengths = sorted({max(1, round(width * share)) for share in SHORT_LENGTHS}, reverse=True)
     parts = [opening.sentence.part(width // 3, length) for length in lengths]
     feeds = [(item, padded_feed_of(item, width, opening.sizes)) for item in parts]
-    thanks, *others = opening.short_sentences
-    padded = thanks.part(0, min(thanks.frames, max(1, round(width * PADDED_FEED))))
-    reaches = reaches_of(opening, [item.seam for item in (*opening.edges, *parts, thanks)])
+    said, *others = opening.short_sentences
+    padded = said.part(0, min(said.frames, max(1, round(width * PADDED_FEED))))
+    reaches = reaches_of(opening, [item.seam for item in (*opening.edges, *parts, said)])
 
     def proof() -> Evidence:
         original, exported = decode_by(opening.original, geometry), opening.open_session(model)
@@ -78,5 +78,5 @@ def short_export(opening: Opening) -> StageExport:
         evidence=proof,
         cuts=sine_cuts(opening, model, reaches),
         references=tuple({SPECTROGRAM: decode_by(opening.original, geometry)(item)} for item in (parts[0], padded)),
-        sample=lambda: sample_of(opening, thanks, SHORT),
+        sample=lambda: sample_of(opening, said, SHORT),
     )
