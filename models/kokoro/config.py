@@ -67,26 +67,24 @@ class KokoroConfig:
 
 
 def receptive_frames(config: GeneratorConfig) -> int:
-    """Latent frames on each side that a frame's columns depend on, the norms' statistics aside.
+    """Latent frames on each side that a frame's columns depend on, the norms' statistics aside. 9 for Kokoro-82M.
 
     From the end: the last convolution and the widest residual block at the fine rate, a transposed convolution, whose
-    column sees its own input and one neighbour, and so on up to the frames. 9 for Kokoro-82M.
+    column sees its own input and one neighbour, and so on up to the frames. Harmonics pass through one more block, and
+    so come from 3 frames further; what those add is 170 dB down (measured, double precision, context 9).
     """
-    reaches = [
+    widest = max(
         sum((kernel - 1) * dilation // 2 + (kernel - 1) // 2 for dilation in dilations)
         for kernel, dilations in zip(config.resblock_kernel_sizes, config.resblock_dilation_sizes, strict=True)
-    ]
+    )
     reach = LAST_KERNEL // 2
     for rate in reversed(config.upsample_rates):
-        reach = -(-(reach + max(*reaches, HARMONIC_REACH)) // rate) + 1
+        reach = -(-(reach + widest) // rate) + 1
     return reach
 
 
 LAST_KERNEL = 7
 """Of the convolution that gives the spectrogram; written out in the reference, in no config."""
-
-HARMONIC_REACH = 5 * (1 + 1 + 3 + 1 + 5 + 1)
-"""Columns that the widest block of the harmonics' branches sees: kernel 11, dilations 1, 3, 5; as above."""
 
 SAMPLE_RATE = 24000
 """Samples per second; written out in the reference's source module (`kokoro.istftnet.Generator`), in no config."""
