@@ -1,5 +1,8 @@
 """What Kokoro's engine `full` costs beside the reference's design, both built here: modelled ms per emitted frame.
 
+Both are windows of 128 frames. The reference emits 72 of them, between contexts of 28; ours 110, between contexts of 9
+(docs/kokoro.md). So there are two ratios: of the same geometry, and of each one's own, which is what is to be had.
+
 The design of the reference document ("Kokoro (iSTFTNet) generator"): frame masks, the instance norm by
 masked means, alpha folded into the layers around each Snake, its sine by `Floor` at two pi and a polynomial of degree
 5, transposed convolutions as they are, and nothing of ours but what a graph needs to be compiled. Ours is the graph of
@@ -29,7 +32,7 @@ from engine.request import BuildRequest
 from environments.locks import DEFAULT_TOOLKIT
 from logs.layer_table import parse_layer_table
 from logs.lines import clean_lines
-from models.kokoro.config import KOKORO_82M
+from models.kokoro.config import KOKORO_82M, receptive_frames
 from models.kokoro.generator import Generator, Snake, instance_norm
 from models.kokoro.generator_graph import Padded, Whole, shapes_of, traced
 from models.kokoro.generator_weights import PREFIX, generator_weights, in_half_turns
@@ -43,9 +46,12 @@ from surgery.sine_chains import UNIT
 from surgery.sine_forms import Form
 
 TARGET = "rk3588"
-FRAMES, EMITTED = 128, 72
+FRAMES = 128
+EMITTED, REFERENCE_EMITTED = FRAMES - 2 * receptive_frames(KOKORO_82M.istftnet), FRAMES - 2 * 28
+"""Of a window, by ours and by the reference (Kokoro generator)."""
+
 BOUND = 0.5
-"""Issue 5: ours over the reference's."""
+"""Issue 5: ours over the reference's, in the reference's geometry."""
 
 PUBLISHED_MS, PUBLISHED_LAYERS = 781.0, 1715
 """Of the reference's design as it was built for the issue (design, Cost; family-facts)."""
@@ -63,7 +69,7 @@ REPORT = ROOT / "build-logs" / "bench-kokoro.json"
 
 @dataclass(frozen=True)
 class Cost:
-    """Of one engine; `per_frame` is modelled ms per emitted frame."""
+    """Of one engine."""
 
     modelled_ms: float
     mcycles: float
@@ -71,9 +77,18 @@ class Cost:
     layers: int
     cpu: dict[str, int]
 
-    @property
-    def per_frame(self) -> float:
-        return self.modelled_ms / EMITTED
+    def per_frame(self, emitted: int) -> float:
+        """Modelled ms per frame where a window emits `emitted`."""
+        return self.modelled_ms / emitted
+
+
+def ratios(ours: Cost, theirs: Cost) -> dict[str, float]:
+    """Ours over theirs per emitted frame: of the reference's geometry, and where each has its own."""
+    reference = theirs.per_frame(REFERENCE_EMITTED)
+    return {
+        "same_geometry": ours.per_frame(REFERENCE_EMITTED) / reference,
+        "default": ours.per_frame(EMITTED) / reference,
+    }
 
 
 class FloorSnake(nn.Module):
@@ -95,8 +110,7 @@ def test_full_over_the_reference_design(tmp_path: Path, capsys: pytest.CaptureFi
     sines = rewrite_sines(Form.TRIANGLE, reach, target=TARGET)
     ours = built(model, (*to_operators(), rewrite_interface_axes(), sines, *cuts(TARGET), *to_hardware()),
                  tmp_path / "ours")  # fmt: skip
-    ratio = ours.per_frame / theirs.per_frame
-    data = {"ours": asdict(ours), "theirs": asdict(theirs), "ratio": ratio, "bound": BOUND}
+    data = {"ours": asdict(ours), "theirs": asdict(theirs), "ratios": ratios(ours, theirs), "bound": BOUND}
     REPORT.parent.mkdir(exist_ok=True)
     REPORT.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
     with capsys.disabled():
@@ -106,12 +120,13 @@ def test_full_over_the_reference_design(tmp_path: Path, capsys: pytest.CaptureFi
 def table(ours: Cost, theirs: Cost) -> list[str]:
     """Lines for the person."""
     lines = [
-        f"{name:22} {cost.per_frame:6.2f} modelled ms a frame, {cost.modelled_ms:6.1f} a window, {cost.layers} layers, "
-        f"{cost.mcycles:.1f} Mcycles, {cost.rw_mb:.0f} MB, on the CPU: {cost.cpu or 'none'}"
-        for name, cost in (("full", ours), ("reference's design", theirs))
+        f"{name:22} {cost.per_frame(emitted):6.2f} modelled ms a frame of {emitted}, {cost.modelled_ms:6.1f} a window, "
+        f"{cost.layers} layers, {cost.mcycles:.1f} Mcycles, {cost.rw_mb:.0f} MB, on the CPU: {cost.cpu or 'none'}"
+        for name, cost, emitted in (("full", ours, EMITTED), ("reference's design", theirs, REFERENCE_EMITTED))
     ]
     published = f"published {PUBLISHED_MS:g} ms a window, {PUBLISHED_LAYERS} layers"
-    return [*lines, f"ratio {ours.per_frame / theirs.per_frame:.3f} (at most {BOUND:g}); {published}"]
+    same, default = ratios(ours, theirs).values()
+    return [*lines, f"ratio {same:.3f} where both emit 72 (at most {BOUND:g}), {default:.3f} by default; {published}"]
 
 
 def reference_design() -> ir.Model:

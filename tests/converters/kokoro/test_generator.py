@@ -50,10 +50,17 @@ class Opened:
     """The checkpoint, opened once for all tests."""
 
     def __init__(self, checkpoint: Checkpoint) -> None:
+        self.checkpoint = checkpoint
         self.opening = Opening(checkpoint, NARROW, open_session)
         made = {"full": full_export, "short": short_export}
         self.export = cache(lambda role: made[role](self.opening))
         self.evidence = cache(lambda role: self.export(role).evidence())
+
+    def beside(self, options: StageOptions) -> Opening:
+        """The same checkpoint with other options; the host half, which takes seconds, is none of theirs."""
+        opening = Opening(self.checkpoint, options, open_session)
+        opening.speaking = self.opening.speaking
+        return opening
 
 
 @pytest.fixture(scope="module")
@@ -102,8 +109,8 @@ def test_evidence_measures_what_windows_cannot_hold_when_the_context_is_narrow(o
     assert 20 < stitched < context < 110
 
 
-def test_context_is_a_gate_that_holds_when_it_is_as_wide_as_what_a_frame_sees(checkpoint: Checkpoint) -> None:
-    opening = Opening(checkpoint, StageOptions(window=80), open_session)
+def test_context_is_a_gate_that_holds_when_it_is_as_wide_as_what_a_frame_sees(opened: Opened) -> None:
+    opening = opened.beside(StageOptions(window=80))
     (owed,), (figure,) = _windows_against_the_whole(opening)
     assert (owed.gate, figure.name) == ("fp64.context", "windows.stitched")
     reached = compare_outputs(owed.reference, owed.measured).snr_db
@@ -112,9 +119,8 @@ def test_context_is_a_gate_that_holds_when_it_is_as_wide_as_what_a_frame_sees(ch
 
 
 @pytest.mark.parametrize("norm", ["native", "gap"])
-def test_walk_inside_the_graph_is_the_originals(checkpoint: Checkpoint, opened: Opened, norm: str) -> None:
-    walk = replace(NARROW, max_axis=RATE * 20 + 1, padding=4, norm=norm)
-    opening = Opening(checkpoint, walk, open_session)
+def test_walk_inside_the_graph_is_the_originals(opened: Opened, norm: str) -> None:
+    opening = opened.beside(replace(NARROW, max_axis=RATE * 20 + 1, padding=4, norm=norm))
     assert opening.geometry.stem("full").startswith("kokoro-generator-w32-c8-walk20-p4")
     window = opened.opening.sentence.part(5, 32)
     wanted = decode_by(opening.original, opening.geometry)(window)
@@ -210,10 +216,9 @@ def test_open_refuses_a_window_without_room(checkpoint: Checkpoint) -> None:
     assert refused(checkpoint, window=64).startswith("--window 64 --context 32: a window needs room")
 
 
-def test_open_refuses_a_window_that_no_sentence_fills(checkpoint: Checkpoint) -> None:
-    export = STAGE.open(checkpoint, StageOptions(window=1000), open_session)
+def test_export_refuses_a_window_that_no_sentence_fills(opened: Opened) -> None:
     with pytest.raises(Refusal, match="No sentence of this checkpoint is as long as its gates need"):
-        export("full")
+        full_export(opened.beside(StageOptions(window=1000)))
 
 
 def test_checkpoint_of_8_bit_weights_says_so_and_is_compared_with_its_graph(

@@ -5,11 +5,12 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
-from models.kokoro.generator import Generator, Normed, instance_norm, masked_norm, pooled_norm
+from models.kokoro.generator import AdaIn, Generator, Norm, Normed, instance_norm, masked_norm, pooled_norm
 from models.kokoro.generator_weights import generator_weights, in_half_turns
 from tests.kokoro_writer.checkpoint import SMALL
 from tests.models.kokoro.checkpoints import drawn, snr_db, tame_weights
@@ -52,7 +53,8 @@ def run(module: Generator, *inputs: Tensor, **options: object) -> Tensor:
 
 
 def whole(normed: Normed) -> Tensor:
-    return normed.values if normed.factor is None else normed.values * normed.factor
+    offset = 0.0 if normed.offset is None else normed.offset
+    return (normed.values - offset) * (1.0 if normed.factor is None else normed.factor)
 
 
 @pytest.mark.parametrize("frames", [3, FRAMES])
@@ -95,6 +97,34 @@ def test_norms_are_those_of_two_columns_by_hand() -> None:
     assert padded[0, 0, 2] == 0
     for norm in (instance_norm, pooled_norm):
         torch.testing.assert_close(whole(norm(x[..., :2])), by_hand)
+
+
+def in_half(x: Tensor) -> Tensor:
+    """A mean as the NPU gives it: computed exactly, rounded to fp16."""
+    return x.mean(dim=-1, keepdim=True).half().float()
+
+
+@pytest.mark.parametrize("norm", [pooled_norm, masked_norm(torch.ones(1, 1, 4))], ids=["pooled", "masked"])
+def test_norm_is_right_by_its_offset_alone_when_means_are_rounded(norm: Norm, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The mean is 92.03, and fp16 knows 92 and 92.0625 there; the deviation is 1."""
+    monkeypatch.setattr("models.kokoro.generator._pooled", in_half)
+    by_hand = torch.tensor([[[-1.0, 1.0, 1.0, -1.0]]])
+    normed = norm(by_hand + 92.03)
+    assert normed.factor is not None
+    assert normed.offset is not None
+    assert normed.offset.item() == pytest.approx(0.03, abs=1e-4)
+    assert snr_db(by_hand, normed.values * normed.factor) < 35
+    assert snr_db(by_hand, whole(normed)) > 70
+
+
+def test_adain_takes_factor_and_offset_into_its_scale_and_shift_by_hand() -> None:
+    one, nothing = np.ones(1, np.float32), np.zeros((1, 1), np.float32)
+    adain = AdaIn({"scale.weight": nothing, "scale.bias": 3 * one, "shift.weight": nothing, "shift.bias": 5 * one})
+    values, factor, offset = (torch.tensor([[[number]]]) for number in (7.0, 2.0, 0.5))
+    style = torch.zeros(1, 1, 1)
+    with torch.no_grad():
+        got = [adain(Normed(values, *rest), style).item() for rest in ((), (factor,), (factor, offset))]
+    assert got == [3 * 7 + 5, 3 * 2 * 7 + 5, 3 * 2 * (7 - 0.5) + 5]
 
 
 def test_window_has_statistics_of_its_own() -> None:
