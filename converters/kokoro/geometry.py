@@ -79,10 +79,14 @@ def geometry_of(options: StageOptions, config: GeneratorConfig) -> Geometry:
     context = seen if options.context is None else options.context
     frames = WINDOW_FRAMES if options.window is None else options.window
     emitted = frames - 2 * context
-    if context < 0 or emitted < 1:
+    if context < 0:
+        raise UserInput(
+            f"--context {context}: is less than none; {seen} frames, the default, are all that a frame sees."
+        )
+    if emitted < 1:
         raise UserInput(
             f"--window {frames} --context {context}: a window needs room for the context on both sides and "
-            f"at least one frame to emit: --window {2 * max(context, 0) + 1} or more."
+            f"at least one frame to emit: --window {2 * context + 1} or more."
         )
     padding = seen if options.padding is None else options.padding
     inner = _inner_frames(frames, options, padding, config.columns_per_frame)
@@ -105,10 +109,18 @@ def _inner_frames(frames: int, options: StageOptions, padding: int, rate: int) -
     inner = (options.max_axis - 1) // rate
     if options.max_axis > LONGEST_AXIS:
         raise UserInput(f"--max-axis {options.max_axis}: the NPU encodes an axis in 13 bits, {LONGEST_AXIS} at most.")
-    if padding < 0 or inner - 2 * padding < 1:
+    if padding < 0:
+        raise UserInput(f"--padding {padding}: is less than none; without it, it is all that a frame sees.")
+    if inner - 2 * padding < 1:
+        least = rate * (2 * padding + 1) + 1
+        remedy = (
+            f"--max-axis {least} or more"
+            if least <= LONGEST_AXIS
+            else f"--padding {(widest - 1) // 2} or less, with --max-axis {LONGEST_AXIS}"
+        )
         raise UserInput(
             f"--max-axis {options.max_axis} --padding {padding}: windows of ({options.max_axis} - 1) / {rate} = "
-            f"{inner} frames leave nothing to emit: --max-axis {rate * (2 * max(padding, 0) + 1) + 1} or more."
+            f"{inner} frames leave nothing to emit: {remedy}."
         )
     return inner if frames > inner else None
 

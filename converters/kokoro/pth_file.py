@@ -37,6 +37,9 @@ _OF_DAMAGE = (
 )
 """What torch.load raises on damaged files, as found by damaging some; it documents nothing."""
 
+_ZIP, _PICKLE = b"PK", b"\x80"
+"""How the files that torch writes begin: since version 1.6, and before."""
+
 _COUNTERS = (".position_ids", ".num_batches_tracked")
 """Buffers of whole numbers that older versions of transformers and torch saved; no weights."""
 
@@ -44,7 +47,8 @@ _NORM_AFFINE = (".norm.weight", ".norm.bias")
 """Scale and shift of an instance norm, which the reference only has for its exporter's sake: one and zero."""
 
 _OTHER_LAYOUT = (
-    "is no Kokoro checkpoint: it has {got} at the top, and Kokoro's has {wanted}; give the official kokoro-v1_0.pth"
+    "is no Kokoro checkpoint: it has {got} at the top, and Kokoro's has {wanted}{differs}; give the official "
+    "kokoro-v1_0.pth"
 )
 
 
@@ -57,13 +61,17 @@ def read_pth(path: Path) -> Weights:
     """
     held = _load(path)
     if not isinstance(held, dict):
-        raise Refusal(f"{path}: is no Kokoro checkpoint: it holds {_kind(held)}, not a dictionary of state dicts.")
+        raise Refusal(
+            f"{path}: is no Kokoro checkpoint: it is {_kind(held)}, not a dictionary of state dicts; give the "
+            "official kokoro-v1_0.pth."
+        )
     keys = [str(key) for key in held]
     if set(keys) != set(TOP_KEYS):
         hint = " (a StyleTTS2 training checkpoint, whose layers are others)" if "net" in keys else ""
         got = ", ".join(f"{key:.40}" for key in keys[: len(TOP_KEYS)]) or "nothing"
         more = ", ..." if len(keys) > len(TOP_KEYS) else ""
-        raise Refusal(f"{path}: {_OTHER_LAYOUT.format(got=got + more + hint, wanted=', '.join(TOP_KEYS))}.")
+        told = _OTHER_LAYOUT.format(got=got + more + hint, wanted=", ".join(TOP_KEYS), differs=_differs(keys))
+        raise Refusal(f"{path}: {told}.")
     weights: Weights = {}
     for top in TOP_KEYS:
         for name, tensor in _tensors(path, top, held[top]):
@@ -94,6 +102,19 @@ def pth_bytes(weights: Mapping[str, NDArray[np.float32]]) -> bytes:
     return buffer.getvalue()
 
 
+def _differs(keys: list[str]) -> str:
+    """What is missing or too much where most is Kokoro's, in brackets."""
+    missing, extra = [key for key in TOP_KEYS if key not in keys], [key for key in keys if key not in TOP_KEYS]
+    if len(missing) + len(extra) >= len(TOP_KEYS):
+        return ""
+    parts = [
+        f"{word} {', '.join(f'{key:.40}' for key in some)}"
+        for word, some in (("it lacks", missing), ("it has besides", extra))
+        if some
+    ]
+    return f" ({' and '.join(parts)})"
+
+
 def _check_torch() -> None:
     if find_spec("torch") is None:
         raise ToolFailure(
@@ -111,6 +132,7 @@ def _load(path: Path) -> object:
     try:
         if not path.stat().st_size:
             raise UserInput(f"{path}: is empty; get the checkpoint again.")
+        _check_beginning(path)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of what the file's format was called in other versions
             return torch.load(path, map_location="cpu", weights_only=True)
@@ -127,6 +149,17 @@ def _load(path: Path) -> object:
         raise _damaged(path, error) from error
 
 
+def _check_beginning(path: Path) -> None:
+    """Another format is said to be one: what torch says of it is about its own needs."""
+    with path.open("rb") as file:
+        begins = file.read(len(_ZIP))
+    if not begins.startswith((_ZIP, _PICKLE)):
+        raise UserInput(
+            f"{path}: is no torch checkpoint, whatever its name says; Kokoro is read from the official .pth, or from "
+            "an ONNX whose name ends in .onnx."
+        )
+
+
 def _damaged(path: Path, error: Exception) -> UserInput:
     line = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
     return UserInput(f"{path}: is no torch checkpoint, or is damaged ({line:.120}); get the checkpoint again.")
@@ -135,10 +168,10 @@ def _damaged(path: Path, error: Exception) -> UserInput:
 def _tensors(path: Path, top: str, held: object) -> Iterator[tuple[str, object]]:
     """Full names, with the wrapper's part, and what is held there."""
     if not isinstance(held, dict):
-        raise Refusal(f"{path}: {top} is {_kind(held)}, not a state dict.")
+        raise Refusal(f"{path}: {top} is {_kind(held)}, not a state dict; give the official kokoro-v1_0.pth.")
     for key, tensor in held.items():
         if not isinstance(key, str):
-            raise Refusal(f"{path}: {top} has the key {key!r:.40}, which is no name.")
+            raise Refusal(f"{path}: {top} has the key {key!r:.40}, which is no name; save the checkpoint again.")
         yield f"{top}.{WRAPPER}{key.removeprefix(WRAPPER)}", tensor
 
 
@@ -164,4 +197,8 @@ def _array(path: Path, name: str, held: object) -> NDArray[np.float32] | None:
 
 
 def _kind(held: object) -> str:
-    return "a sparse tensor" if hasattr(held, "layout") else f"of the type {type(held).__name__}"
+    import torch
+
+    if not isinstance(held, torch.Tensor):
+        return f"of the type {type(held).__name__}"
+    return "a tensor" if held.layout == torch.strided else "a sparse tensor"

@@ -12,6 +12,8 @@ from contracts.errors import Refusal
 from converters.kokoro.layout import expected, unread
 from models.kokoro.config import KokoroConfig
 
+_REMEDY = "give its own config.json with --config, or get the checkpoint again"
+
 _SHOWN = 3
 """Of a list of tensors; then a count."""
 
@@ -42,17 +44,17 @@ def check_weights(weights: Mapping[str, NDArray[np.float32]], config: KokoroConf
     if missing := [name for name in wanted if name not in weights]:
         raise Refusal(
             f"{source}: is no Kokoro of the sizes in {sizes}: it lacks {len(missing)} of {len(wanted)} tensors: "
-            f"{_listed(missing)}."
+            f"{_listed(missing)}; {_REMEDY}."
         )
     if extra := [name for name in weights if name not in wanted and name not in allowed]:
         raise Refusal(
             f"{source}: is no Kokoro of the sizes in {sizes}: it has {len(extra)} tensors that Kokoro does not have: "
-            f"{_listed(extra)}."
+            f"{_listed(extra)}; {_REMEDY}."
         )
     shapes = {**wanted, **allowed}
     if wrong := [name for name, array in weights.items() if array.shape != shapes[name]]:
         told = [f"{name} is {list(weights[name].shape)}, not {list(shapes[name])}" for name in wrong]
-        raise Refusal(f"{source}: {len(wrong)} tensors have not the sizes in {sizes}: {_listed(told)}.")
+        raise Refusal(f"{source}: {len(wrong)} tensors have not the sizes in {sizes}: {_listed(told)}; {_REMEDY}.")
     if bad := [name for name, array in weights.items() if not np.isfinite(array).all()]:
         raise Refusal(
             f"{source}: {len(bad)} tensors hold NaN or infinity, so the voice cannot be right: {_listed(bad)}; get the "

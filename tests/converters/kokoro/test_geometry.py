@@ -56,7 +56,6 @@ def test_geometry_has_the_width_and_context_that_are_asked_for(
         ({"window": 0}, 19),
         ({"window": -3, "context": 0}, 1),
         ({"window": 16, "context": 8}, 17),
-        ({"window": 16, "context": -1}, 1),
     ],
 )
 def test_geometry_is_refused_when_the_window_has_no_room(options: dict[str, int], least: int) -> None:
@@ -97,7 +96,12 @@ def test_geometry_walks_nothing_inside_when_the_window_fits_the_axis() -> None:
         ({"max_axis": 121, "padding": 1}, r"= 2 frames leave nothing to emit: --max-axis 181 or more\.$"),
         ({"max_axis": 0}, r"leave nothing to emit"),
         ({"max_axis": -5}, r"leave nothing to emit"),
-        ({"max_axis": 8191, "padding": -1}, r"^--max-axis 8191 --padding -1: "),
+        ({"context": -1}, r"^--context -1: is less than none; 9 frames, the default, "),
+        ({"window": 256, "max_axis": 8191, "padding": -1}, r"^--padding -1: is less than none; "),
+        (
+            {"window": 256, "max_axis": 8191, "padding": 68},
+            r"= 136 frames .*: --padding 67 or less, with --max-axis 8191",
+        ),
         ({"padding": 28}, r"^--padding is the context of windows inside the graph: it needs --max-axis\.$"),
         ({"padding": 0}, r"it needs --max-axis\.$"),
         ({"norm": "batch"}, r"^--norm batch: native or gap is expected\.$"),

@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from contracts.errors import Refusal, ToolFailure, UserInput
+from converters.kokoro.layout import TOP_KEYS
 from converters.kokoro.pth_file import pth_bytes, read_pth
 from tests.kokoro_writer.checkpoint import random_weights, state_dicts, write_checkpoint
 from tests.mutations import mutations
@@ -71,8 +72,10 @@ def test_read_pth_refuses_a_norm_when_it_was_trained(tmp_path: Path, rest: str, 
         ({}, "it has nothing at the top"),
         ({"bert": {}}, "it has bert at the top, and Kokoro's has bert, bert_encoder, predictor"),
         ({f"layer.{i}": torch.ones(1) for i in range(9)}, r"layer\.0, layer\.1, layer\.2, layer\.3, layer\.4, \.\.\."),
-        ([torch.ones(1)], "holds of the type list, not a dictionary"),
-        (torch.ones(1), "not a dictionary of state dicts"),
+        ({key: {} for key in TOP_KEYS[1:]}, rf"it has .* \(it lacks {TOP_KEYS[0]}\); give the official"),
+        ({key: {} for key in (*TOP_KEYS, "optimizer")}, r"\(it has besides optimizer\); give the official"),
+        ([torch.ones(1)], "it is of the type list, not a dictionary"),
+        (torch.ones(1), "it is a tensor, not a dictionary of state dicts"),
     ],
 )
 def test_read_pth_says_what_it_got_when_the_layout_is_another(tmp_path: Path, held: object, told: str) -> None:
@@ -126,6 +129,17 @@ def test_read_pth_runs_nothing_when_the_file_holds_objects_or_code(tmp_path: Pat
 def test_read_pth_refuses_the_file_when_it_is_another_format(tmp_path: Path, data: bytes) -> None:
     (tmp_path / "model.pth").write_bytes(data)
     with pytest.raises((UserInput, Refusal), match=r"model\.pth: "):
+        read_pth(tmp_path / "model.pth")
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"\x40\0\0\0\0\0\0\0" + b'{"a":{}}'.ljust(64), b'{"n_token": 178}', b"hello", b"\x08\x07onnx"],
+    ids=["safetensors", "JSON", "text", "ONNX"],
+)
+def test_read_pth_says_another_format_when_the_file_is_none_of_torch(tmp_path: Path, data: bytes) -> None:
+    (tmp_path / "model.pth").write_bytes(data)
+    with pytest.raises(UserInput, match=r"is no torch checkpoint, whatever its name says; .* ends in \.onnx\.$"):
         read_pth(tmp_path / "model.pth")
 
 
