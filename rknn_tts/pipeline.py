@@ -30,7 +30,7 @@ from rknn_tts.graph_at_hand import OnnxSource, check_graph, judge_numbers, twin_
 from rknn_tts.onnx_to_engine import convert_onnx, convert_set, planned_build
 from rknn_tts.outcome import Outcome
 from rknn_tts.overwriting import check_export_places
-from rknn_tts.places import ANOTHER_PLACE, export_failed_place, export_place, make_folder, set_place
+from rknn_tts.places import ANOTHER_PLACE, check_set_output, export_failed_place, export_place, make_folder
 from rknn_tts.progress import Say
 from rknn_tts.publish import each_once, publish
 from rknn_tts.request import Request
@@ -48,7 +48,7 @@ def engine(request: Request, say: Say) -> Outcome:
     """
     target = _target(request)
     steps = open_steps(request.force, say.note)
-    conversions = open_conversions(request, target, say)
+    conversions = _conversions(request, target, say)
     if request.sample is not None:
         check_sample_folder(Path(request.sample))
     sources = [_exported(conversion, steps) for conversion in conversions]
@@ -71,7 +71,7 @@ def export(request: Request, say: Say) -> Outcome:
     """
     steps = open_steps(request.force, say.note)
     target = _target(request) if request.target is not None else None
-    conversions = open_conversions(request, target, say)
+    conversions = _conversions(request, target, say)
     saved = SavedCheckpoint()
     if request.save_checkpoint is not None:
         saved = saved_checkpoint(conversions[0].origin, Path(request.save_checkpoint))
@@ -79,7 +79,6 @@ def export(request: Request, say: Say) -> Outcome:
     if len(sources) == 1:
         exports = [_finished_export(sources[0], target, request, steps, say)]
     else:
-        set_place(sources[0].contract, target or "", request.output)  # several files need a folder
         exports = _exports_of_set(sources, target, request, steps, say)
     files = each_once((*(item for exported in exports for item in exported.files), *saved.files))
     publish(files, ANOTHER_PLACE_TO_SAVE if saved.files else ANOTHER_PLACE)
@@ -163,6 +162,14 @@ def _target(request: Request) -> str:
     if request.target is None:
         raise UserInput("Which SoC? --target rk3588, rk3576, rk3568, rk3566 or rk3562.")
     return resolve_target(request.target)
+
+
+def _conversions(request: Request, target: str | None, say: Say) -> tuple[Conversion, ...]:
+    """What is converted, once what it makes can go where it is asked to."""
+    conversions = open_conversions(request, target, say)
+    if len(conversions) > 1:
+        check_set_output(request.output)
+    return conversions
 
 
 def _exported(conversion: Conversion, steps: Steps) -> OnnxSource:

@@ -71,10 +71,19 @@ def set_place(contract: Contract, target: str, output: str | None) -> Path:
     Raises:
         UserInput: `output` names one file.
     """
-    if output is not None and Path(output).suffix and not output.endswith("/") and not Path(output).is_dir():
-        raise UserInput(f"--output {output}: several files are written; name a folder, or one engine with --member.")
+    check_set_output(output)
     folder = ENGINES / target / (voice_of(contract) or "")
     return _chosen(output, folder, f"{contract.family}-{contract.stage}.set.json")
+
+
+def check_set_output(output: str | None) -> None:
+    """See that `output` has room for several engines, before any of them is made.
+
+    Raises:
+        UserInput: `output` names one file.
+    """
+    if output is not None and Path(output).suffix and not output.endswith("/") and not Path(output).is_dir():
+        raise UserInput(f"--output {output}: several files are written; name a folder, or one engine with --member.")
 
 
 def export_place(contract: Contract, stem: str, target: str | None, output: str | None) -> Path:

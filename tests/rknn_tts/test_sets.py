@@ -212,11 +212,13 @@ def test_set_is_refused_when_its_manifest_would_replace_an_input(workshop: Works
 
 
 @pytest.mark.parametrize(("command", "file"), [("engine", "out.rknn"), ("export", "out.onnx")])
-def test_set_is_refused_when_output_names_one_file(workshop: Workshop, command: str, file: str) -> None:
+def test_set_is_refused_before_anything_is_opened_when_output_names_one_file(
+    workshop: Workshop, stage: Doubled, command: str, file: str
+) -> None:
     wanted = rf"^--output {file}: several files are written; name a folder, or one engine with --member\.$"
     with pytest.raises(UserInput, match=wanted):
         workshop.run(command, family="twin", checkpoint=checkpoint(workshop), target="rk3588", output=file)
-    assert workshop.files() == set()
+    assert (workshop.files(), stage.opened) == (set(), [])
 
 
 def test_set_goes_into_the_folder_that_output_names(workshop: Workshop) -> None:
