@@ -71,7 +71,7 @@ def receptive_frames(config: GeneratorConfig) -> int:
 
     From the end: the last convolution and the widest residual block at the fine rate, a transposed convolution, whose
     column sees its own input and one neighbour, and so on up to the frames. Harmonics pass through one more block, and
-    so come from 3 frames further; what those add is 170 dB down (measured, double precision, context 9).
+    so come from 2 frames further; what those add is 170 dB down (measured, double precision, context 9).
     """
     widest = max(
         sum((kernel - 1) * dilation // 2 + (kernel - 1) // 2 for dilation in dilations)

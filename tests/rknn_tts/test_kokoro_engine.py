@@ -25,7 +25,7 @@ from tests.onnx_runs import open_session, snr_db
 from tests.rknn_tts.workshop import Workshop, new_workshop
 
 FOLDER = "engines/rk3588/model"
-STEMS = {role: f"{FOLDER}/kokoro-generator-w32-c8-{role}" for role in ("full", "short")}
+STEMS = {role: f"{FOLDER}/kokoro-generator-w32-c6-{role}" for role in ("full", "short")}
 SET, HOST = f"{FOLDER}/kokoro-generator.set.json", f"{FOLDER}/kokoro-host.onnx"
 
 SIMULATOR_DB = {"full": 59.0, "short": 55.0}
@@ -38,7 +38,7 @@ MOST_CPU_LAYERS = 5
 """Beside inputs and outputs (issue 5)."""
 
 RATE = SPEAKING.istftnet.columns_per_frame
-OPTIONS: dict[str, Any] = {"family": "kokoro", "target": "rk3588", "window": 32, "context": 8}
+OPTIONS: dict[str, Any] = {"family": "kokoro", "target": "rk3588", "window": 32, "context": 6}
 
 Array = NDArray[Any]
 
@@ -79,7 +79,7 @@ def test_kokoro_becomes_a_set_of_two_engines(workshop: Workshop, built: Outcome)
         assert told.host is not None
         assert told.host.sha256 == workshop.digest(HOST)
         assert told.window is not None
-        assert (told.window.frames, told.window.emitted, told.window.hop) == (32, 16, 30)
+        assert (told.window.frames, told.window.emitted, told.window.hop) == (32, 20, 30)
     assert [spec.name for spec in manifest(workshop, "short").inputs] == ["x", "har", "style", "mask", "mask_fine"]
 
 
@@ -140,7 +140,7 @@ def test_windows_of_full_are_the_originals_on_a_sentence_of_the_host_half(worksh
     run, style = twin(workshop, "full"), spoken["style"]
 
     def walked(window: Any) -> Array:
-        return walk_spectrogram(window, spoken["x"], spoken["har"], 32, 8, 8, RATE)
+        return walk_spectrogram(window, spoken["x"], spoken["har"], 32, 6, 6, RATE)
 
     wanted = walked(lambda x, har, valid: reference(x, har, style))
     assert snr_db(wanted, walked(lambda x, har, valid: run(x, har, style))) >= SINES_DB

@@ -20,7 +20,7 @@ MIDDLE = 12
 """Of 25 frames."""
 
 WIDER = replace(SIZES, resblock_kernel_sizes=(11,), resblock_dilation_sizes=((1, 3, 6),))
-"""Blocks that see so far that x reaches as many frames as the harmonics' columns are counted for."""
+"""Blocks that see a little further, so that rounding up to frames adds nothing."""
 
 
 def frozen(x: Tensor) -> Normed:
