@@ -51,15 +51,17 @@ def perform(request: Request, say: Say, spelling: Callable[[Option], str]) -> Re
 
 
 def check_complete(request: Request, spelling: Callable[[Option], str]) -> None:
-    """See that everything is given that the command cannot do without, and that its limits are numbers above zero.
+    """See that everything is given that the command needs, that no text is empty, and that limits lie above zero.
 
     Raises:
-        UserInput: something is missing, or no limit.
+        UserInput: something is missing or empty, or no limit.
     """
     for option in options(request.command):
         value = getattr(request, option.name)
         if option.required and not value:
             raise UserInput(f"{request.command} needs {spelling(option)}. {option.help}")
+        if value == "":
+            raise UserInput(f"{spelling(option)} is empty; leave it out, or say what it is. {option.help}")
         if isinstance(value, float) and not 0 < value < LARGEST_LIMIT:
             raise UserInput(
                 f"{spelling(option)} cannot be {value:g}; it must lie above 0 and below {LARGEST_LIMIT:g}. "

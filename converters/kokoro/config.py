@@ -56,6 +56,7 @@ def read_config(path: Path) -> KokoroConfig:
         ),
     )
     _check_lengths(path, config.istftnet)
+    _check_fit(path, config)
     return config
 
 
@@ -122,4 +123,20 @@ def _check_lengths(path: Path, sizes: GeneratorConfig) -> None:
             raise UserInput(
                 f"{path}: istftnet.{one} has {lengths[0]} entries and istftnet.{other} {lengths[1]}; one for each is "
                 "expected."
+            )
+
+
+def _check_fit(path: Path, config: KokoroConfig) -> None:
+    """Sizes that no tensor's shape tells, and that the layers cannot be computed with."""
+    albert, generator = config.plbert, config.istftnet
+    if albert.hidden_size % albert.num_attention_heads:
+        raise UserInput(
+            f"{path}: plbert.num_attention_heads, {albert.num_attention_heads}, does not divide plbert.hidden_size, "
+            f"{albert.hidden_size}; give the checkpoint's config.json."
+        )
+    for rate, kernel in zip(generator.upsample_rates, generator.upsample_kernel_sizes, strict=True):
+        if kernel < rate or (kernel - rate) % 2:
+            raise UserInput(
+                f"{path}: istftnet.upsample_rates has {rate} where istftnet.upsample_kernel_sizes has {kernel}, which "
+                "must be larger by an even number, or as large; give the checkpoint's config.json."
             )

@@ -35,6 +35,8 @@ def say() -> Say:
     [
         (replace(COMPILE, target=None), "compile needs --target. The SoC"),
         (replace(COMPILE, target=""), "compile needs --target. The SoC"),
+        (replace(COMPILE, output=""), "--output is empty; leave it out, or say what it is. Where"),
+        (Request("engine", family="kokoro", target="rk3588", sample=""), "--sample is empty; leave it out"),
         (replace(COMPILE, timeout_s=0.0), "--timeout cannot be 0; it must lie above 0 and below 1e+09. Stop"),
         (replace(COMPILE, timeout_s=-5.0), "--timeout cannot be -5;"),
         (replace(COMPILE, memory_gb=math.nan), "--memory cannot be nan;"),

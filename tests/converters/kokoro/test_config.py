@@ -130,3 +130,16 @@ def test_read_config_refuses_plbert_when_it_is_no_object(tmp_path: Path) -> None
 def test_read_config_says_so_when_there_is_no_file(tmp_path: Path) -> None:
     with pytest.raises(UserInput, match=r"there is no such file; give the checkpoint's config\.json"):
         read_config(tmp_path / "config.json")
+
+
+def test_read_config_refuses_heads_when_they_do_not_divide_the_width(tmp_path: Path) -> None:
+    with pytest.raises(
+        UserInput, match=r"plbert\.num_attention_heads, 7, does not divide plbert\.hidden_size, 768; give"
+    ):
+        read_config(written(tmp_path, changed("num_attention_heads", 7, "plbert")))
+
+
+@pytest.mark.parametrize(("rates", "told"), [([10, 5], "has 5 where .* has 12"), ([22, 6], "has 22 where .* has 20")])
+def test_read_config_refuses_a_rate_when_its_kernel_does_not_fit(tmp_path: Path, rates: list[int], told: str) -> None:
+    with pytest.raises(UserInput, match=rf"istftnet\.upsample_rates {told}, which must be larger by an even number"):
+        read_config(written(tmp_path, changed("upsample_rates", rates, "istftnet")))
