@@ -20,7 +20,7 @@ from models.kokoro.generator_graph import SPECTROGRAM, Walked, Whole, shapes_of,
 from models.kokoro.runs import run, run_frozen
 from surgery.rewrite_interface_axes import rewrite_interface_axes
 
-_CONTEXT = "windows against the whole decode, both with the statistics of the whole: the context holds what a frame sees"
+_CONTEXT = "windows against the whole decode, both with its statistics: the context holds what a frame sees"
 
 
 def full_export(opening: Opening) -> StageExport:
