@@ -19,7 +19,7 @@ near zero harmless.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import pi
 
 HARD = 3.0
@@ -51,6 +51,14 @@ CHAINS = {
     3: Chain((0.12980703, -22.45615507, 0.92289919), 6.22817846**2, 0.0809326171875, 4.1e-6),
 }
 """By the degree that a caller asks for: maps behind the first."""
+
+TURNED = {
+    **{degree: replace(chain, unit=1.0) for degree, chain in CHAINS.items()},
+    2: Chain((-0.475830078125, 6.40234375), 2.75**2, 1.0, 5.1e-5),
+}
+"""The same for an argument in another unit, which is counted in half turns then: 1 and its fold constants are exact,
+and a rounding near them is 1.2 times finer, 1.6 dB of a square. Of two maps, those among their neighbours whose gain
+has a root that fp16 holds."""
 
 UNIT = _THREE
 """Of the degree that the pass takes by itself."""

@@ -17,8 +17,8 @@ fp16. h is zero where the sine is, at both ends, and the square doubly so: where
 (Snake's alpha), an absolute error there would become a large one (toolkit-facts, Sine). `LeakyRelu(alpha=-1)` is the
 absolute value that stays on the NPU.
 
-A squared sine is folded in the chain's own unit c: u = c w. Where a caller has the argument in that unit already
-(scale * c / pi = 1), and wants the square in it (gain * K = 1), both steps cost nothing.
+A squared sine is folded in the chain's unit c: u = c w. Where a caller has the argument in that unit already
+(scale * c / pi = 1), and wants the square in it (gain * K = 1), both steps cost nothing; else c is 1.
 
 The triangle moves 0 to the fold constants, where fp16 is coarse: 1/512 at 4. The fine one is written of v = -u as
 v + relu(-2 v - 2 c), one layer (ConvReluAdd) on a diagonal convolution; -v + min(2 v + 2 c, 0) would be two (ConvClip,
@@ -57,7 +57,7 @@ from numpy.typing import ArrayLike, NDArray
 from surgery.depthwise import depthwise
 from surgery.graph_builder import Builder, sizes_of
 from surgery.matching import opset_of
-from surgery.sine_chains import CHAINS, HARD
+from surgery.sine_chains import CHAINS, HARD, TURNED, Chain
 from surgery.sine_coefficients import MIDDLE, WAVE, coefficients
 
 Array = NDArray[Any]
@@ -74,6 +74,10 @@ so, 0.11 ms otherwise (measured, rk3588). More are time steps that stand in the 
 
 REACH_MARGIN = 1.25
 """How much further than what was seen a site is folded: another utterance goes further than those that were run."""
+
+
+UNIT_TOLERANCE = 1e-6
+"""How far an argument's scale may be from the chain's unit to be taken for it: a few units in float32's last place."""
 
 
 class Form(str, Enum):
@@ -278,11 +282,18 @@ def write_sine(steps: Steps, value: ir.Value, sine: Sine) -> ir.Value:
 
 def _squared(steps: Steps, value: ir.Value, sine: Sine) -> ir.Value:
     """gain K h^2: the root is scaled, for small squares have few bits."""
-    chain = CHAINS[sine.degree]
+    chain = _chain_for(sine)
     made, unit = _to_one(steps, value, sine, chain.unit)
     for number, scale in enumerate((-HARD / unit, *chain.scales)):
         made = steps.mapped(made, scale, f"map{number}")
     return steps.squared(steps.affine(made, np.sqrt(sine.gain * chain.gain), None, "root"), "squared")
+
+
+def _chain_for(sine: Sine) -> Chain:
+    """The chain in whose unit the argument comes, else the one in half turns."""
+    chain = CHAINS[sine.degree]
+    own = np.allclose(sine.scale * chain.unit, np.pi, rtol=UNIT_TOLERANCE)
+    return chain if own else TURNED[sine.degree]
 
 
 def _to_one(steps: Steps, value: ir.Value, sine: Sine, unit: float) -> tuple[ir.Value, float]:

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from surgery.sine_chains import CHAINS, HARD
+from surgery.sine_chains import CHAINS, HARD, TURNED, Chain
 
 
 def hard_swish(x: float) -> float:
@@ -15,25 +15,25 @@ def hard_swish(x: float) -> float:
     return x * max(0.0, min(1.0, x / 6 + 0.5))
 
 
-def chained(degree: int, w: float) -> float:
+def chained(chain: Chain, w: float) -> float:
     """K h^2."""
-    chain, made = CHAINS[degree], hard_swish(-HARD * w)
+    made = hard_swish(-HARD * w)
     for scale in chain.scales:
         made = hard_swish(scale * made)
     return chain.gain * made * made
 
 
-@pytest.mark.parametrize("degree", CHAINS)
-def test_chain_keeps_its_bound_and_nearly_takes_it(degree: int) -> None:
+@pytest.mark.parametrize("chain", [*CHAINS.values(), *TURNED.values()])
+def test_chain_keeps_its_bound_and_nearly_takes_it(chain: Chain) -> None:
     angles = [step / 3000 for step in range(1, 3000)]
-    worst = max(abs(chained(degree, w) / math.sin(math.pi * w) ** 2 - 1) for w in angles)
-    assert 0.9 * CHAINS[degree].bound < worst <= CHAINS[degree].bound
+    worst = max(abs(chained(chain, w) / math.sin(math.pi * w) ** 2 - 1) for w in angles)
+    assert 0.9 * chain.bound < worst <= chain.bound
 
 
 @pytest.mark.parametrize("degree", CHAINS)
 @pytest.mark.parametrize("w", [0.0, 1.0, 1.001, 7.0])
 def test_chain_is_zero_at_both_ends_and_behind(degree: int, w: float) -> None:
-    assert chained(degree, w) == 0.0
+    assert chained(CHAINS[degree], w) == chained(TURNED[degree], w) == 0.0
 
 
 @pytest.mark.parametrize("degree", CHAINS)
@@ -48,3 +48,9 @@ def test_chain_is_held_by_fp16_and_its_unit_is_its_gain(degree: int) -> None:
     chain = CHAINS[degree]
     assert [np.float16(scale) for scale in chain.scales] == list(chain.scales)
     assert chain.unit * chain.gain == pytest.approx(math.pi)
+
+
+def test_chain_in_half_turns_has_constants_that_fp16_holds() -> None:
+    chain = TURNED[2]
+    exact = [*chain.scales, chain.unit, math.sqrt(chain.gain)]
+    assert [np.float16(constant) for constant in exact] == exact
