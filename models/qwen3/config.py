@@ -95,5 +95,8 @@ TRUE_CONFIG = DecoderConfig(
     upsampling_ratios=(2, 2),
     num_quantizers=16,
 )
-"""`decoder_config` of `speech_tokenizer/config.json` in the published checkpoints (Qwen3-TTS-12Hz). The class defaults of
-the `qwen-tts` package are other sizes (no codebook_dim; 1024 hidden, 3072 intermediate), and no published model's."""
+"""`decoder_config` of `speech_tokenizer/config.json` in the published checkpoints (Qwen3-TTS-12Hz).
+
+The class defaults of the package `qwen-tts` are other sizes (no codebook_dim; hidden 1024, intermediate 3072), and no
+published model's.
+"""
