@@ -31,19 +31,36 @@ OpenSession = Callable[[ir.Model], Session]
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """The file a conversion starts from.
+    """What a conversion starts from.
 
     Attributes:
-        path: the file.
+        path: its file or folder; of a `random` one, which is neither, a name.
         source: where it comes from.
         note: what to tell the user about it.
         material: a file of the stage's `material`; None where it has none.
+        files: the files that are read, first the one that `source.sha256` is the digest of, which is not made a second
+            time; none at all of a `random` one, whose digest is that of its description. None: `path` alone.
     """
 
     path: Path
     source: Source
     note: str = ""
     material: Path | None = None
+    files: tuple[Path, ...] | None = None
+
+    @property
+    def read(self) -> tuple[Path, ...]:
+        """The files that are read, as `files` says."""
+        return (self.path,) if self.files is None else self.files
+
+    @property
+    def folder(self) -> Path:
+        """The folder that its files stand in."""
+        return self.path if self.path.is_dir() else self.path.parent
+
+
+FetchHub = Callable[[str], Path]
+"""The folder of the snapshot that an `hf://OWNER/REPO[@revision]` names; it is downloaded where it is not at hand."""
 
 
 @dataclass(frozen=True)
@@ -102,6 +119,10 @@ class StageOptions:
     sine: str | None = None
     max_axis: int | None = None
     padding: int | None = None
+    codes: str | None = None
+    seam: str | None = None
+    cache: str | None = None
+    window_role: str | None = None
 
 
 @dataclass(frozen=True)
@@ -295,6 +316,9 @@ class Stage:
         name: the stage's name, the execution plan's component (reference, Component execution plans).
         summary: one line for `families`.
         default_checkpoint: what is used where the user names no checkpoint.
+        locate: what a user's --checkpoint names, where that may be a folder, a word or a place on a hub; it raises
+            `UserInput`. None: it is a file.
+        checkpoints: what that may be, in a few words for sentences.
         options: the names of the `StageOptions` fields that apply.
         open: reads the checkpoint and prepares the export.
         extras: locks of requirements/ that `open` needs beyond the toolchain ("torch"); added when it is first called.
@@ -318,6 +342,8 @@ class Stage:
     beside: tuple[str, ...] = ()
     speaks: bool = False
     save: Callable[[Checkpoint, StageOptions, Path], SavedCheckpoint] | None = None
+    locate: Callable[[str, FetchHub], Checkpoint] | None = None
+    checkpoints: str = "FILE"
 
 
 def find_stage(stages: Sequence[Stage], family: str, name: str | None) -> Stage:

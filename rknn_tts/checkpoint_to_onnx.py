@@ -7,7 +7,7 @@ import glob
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 import onnx_ir as ir
@@ -19,7 +19,7 @@ from contracts.serial import from_json, to_json
 from contracts.verdicts import Verdict
 from converters.onnx_file import external_files
 from converters.registry import STAGES
-from converters.stages import Checkpoint, Opened, Session, Stage, StageExport, StageOptions, find_stage
+from converters.stages import Checkpoint, FetchHub, Opened, Session, Stage, StageExport, StageOptions, find_stage
 from rknn_tts.carried import feeds_to_npz
 from rknn_tts.export_step import Proof, finished_contract, prove
 from rknn_tts.extras import ensure_extras, pinned_text
@@ -86,21 +86,24 @@ class OpenCheckpoint:
 
     @cached_property
     def inputs(self) -> tuple[Path, ...]:
-        """The checkpoint's file, and those that belong to it."""
-        path = self.checkpoint.path
-        beside = [path.with_name(name) for name in self.stage.beside]
+        """The checkpoint's files, and those that belong to it."""
+        read, folder = self.checkpoint.read, self.checkpoint.folder
+        companions = [file for path in read for file in _companions(path)]
+        beside = [folder / name for name in self.stage.beside] if read else []
         config = [Path(self.options.config)] if self.options.config is not None else []
-        found = [file for file in (*_companions(path), *beside, *config) if file.is_file()]
-        return tuple(dict.fromkeys((path, *found)))
+        found = [file for file in (*companions, *beside, *config) if file.is_file()]
+        return tuple(dict.fromkeys((*read, *found)))
 
     @cached_property
     def parts(self) -> dict[str, str]:
         """What an export depends on, code, target and role aside."""
-        path, source, material = self.checkpoint.path, self.checkpoint.source, self.checkpoint.material
+        folder, source, material = self.checkpoint.folder, self.checkpoint.source, self.checkpoint.material
+        told = self.checkpoint.read[:1]  # by the source's digest
+        companions = [file for file in self.inputs if file not in told]
         return {
             "stage": f"{self.stage.family} {self.stage.name}",
             "checkpoint": source.sha256,
-            "companions": " ".join(f"{_said(p, path.parent)}:{sha256_of(p)}" for p in self.inputs[1:]),
+            "companions": " ".join(f"{_said(p, folder)}:{sha256_of(p)}" for p in companions),
             "source": f"{source.kind} {source.name}",
             "material": sha256_of(material) if material is not None else "",
             "extras": pinned_text(self.stage.extras),
@@ -249,14 +252,29 @@ def _checkpoint(request: Request, stage: Stage, say: Say) -> Checkpoint:
 
 def _named_checkpoint(request: Request, stage: Stage, say: Say) -> Checkpoint:
     if request.checkpoint is not None:
-        path = Path(request.checkpoint)
-        _check_file("--checkpoint", path)
-        if not is_file_name(path.name):
-            raise UserInput(f"--checkpoint {path!s:.300}: {NAME_ADVICE}")
-        return Checkpoint(path, Source(path.name, sha256_of(path), "checkpoint"))
+        checkpoint = (stage.locate or _file_given)(request.checkpoint, partial(_fetch_hub, say))
+        if not is_file_name(checkpoint.source.name):
+            raise UserInput(f"--checkpoint {request.checkpoint:.300}: {NAME_ADVICE}")
+        return checkpoint
     if stage.default_checkpoint is None:
-        raise UserInput(f"Which checkpoint? {stage.family} {stage.name} has no default one: --checkpoint FILE.")
+        raise UserInput(
+            f"Which checkpoint? {stage.family} {stage.name} has no default one: --checkpoint {stage.checkpoints}."
+        )
     return fetch_packaged(stage.default_checkpoint, cache_folder() / CHECKPOINTS_FOLDER, say.step)
+
+
+def _file_given(text: str, fetch_hub: FetchHub) -> Checkpoint:
+    """The checkpoint in the file `text`, of a stage that takes nothing else."""
+    path = Path(text)
+    _check_file("--checkpoint", path)
+    return Checkpoint(path, Source(path.name, sha256_of(path), "checkpoint"))
+
+
+def _fetch_hub(say: Say, reference: str) -> Path:
+    from rknn_tts.hub import fetch_hub  # its client only where a user names a place there
+
+    say.step(f"looking for {reference}")
+    return fetch_hub(reference)
 
 
 def _check_file(option: str, path: Path) -> None:

@@ -70,7 +70,10 @@ class Request:
         required=BUILDING,
     )
     stage: str | None = _option("The family's stage; its first one by default.", CONVERTING)
-    checkpoint: str | None = _option("The checkpoint to convert; a public one of a package by default.", CONVERTING)
+    checkpoint: str | None = _option(
+        "The checkpoint to convert: a file, or a folder, hf://OWNER/REPO or random (qwen3); a package's by default.",
+        CONVERTING,
+    )
     window: int | None = _option("Width of the compiled window in latent frames.", CONVERTING)
     context: int | None = _option("Frames of context on each side of what a window emits.", CONVERTING)
     decoder_mask: bool = _option(
@@ -88,6 +91,12 @@ class Request:
         "Walk windows of at most this many spectrogram columns inside the graph, for a wider --window.", CONVERTING
     )
     padding: int | None = _option("Frames of context on each side of a window inside the graph.", CONVERTING)
+    codes: str | None = _option("Codes that a step decodes, one step each: 64,16 (the default, qwen3).", CONVERTING)
+    seam: str | None = _option("What a step takes: hidden (the default) or codes (qwen3).", CONVERTING)
+    cache: str | None = _option("The state of a stream: as in the reference or minimal (qwen3).", CONVERTING)
+    window_role: str | None = _option(
+        "Also a step that decodes a left context anew with the codes behind it: 25+12 (qwen3).", CONVERTING
+    )
     sample: str | None = _option(
         "Write a sentence into this folder, as the original speaks it and as the engine does (kokoro).", ("engine",)
     )

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import sys
+import types
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,7 +17,7 @@ from contracts.contract import Source
 from contracts.errors import GateFailure, Refusal, UserInput
 from contracts.files import sha256_of
 from converters.piper.decoder import STAGE, VOICE
-from converters.stages import Checkpoint, PackagedCheckpoint, StageOptions
+from converters.stages import Checkpoint, FetchHub, PackagedCheckpoint, Stage, StageOptions
 from rknn_tts import checkpoint_to_onnx as module
 from rknn_tts.checkpoint_to_onnx import Conversion, export_graph, open_conversions, prove_export
 from rknn_tts.request import Request
@@ -71,6 +73,10 @@ def test_conversion_refuses_a_checkpoint_whose_name_no_file_can_be_named_after(t
         ({"context": 0}, "--context"),
         ({"decoder_mask": True}, "--decoder-mask"),
         ({"sample_rate": 22050}, "--sample-rate"),
+        ({"codes": "64,16"}, "--codes"),
+        ({"seam": "codes"}, "--seam"),
+        ({"cache": "minimal"}, "--cache"),
+        ({"window_role": "25+12"}, "--window-role"),
     ],
 )
 def test_conversion_refuses_an_option_that_the_stage_does_not_have(
@@ -83,6 +89,93 @@ def test_conversion_refuses_an_option_that_the_stage_does_not_have(
 def test_conversion_needs_a_checkpoint_where_there_is_no_default() -> None:
     with pytest.raises(UserInput, match="bare net has no default one: --checkpoint FILE"):
         open_conversions(Request(command="export", family="bare"), None, Heard())
+
+
+def folder_stage(located: list[tuple[str, Any]], **others: Any) -> Stage:
+    """A stage of checkpoints that are folders, or the word `random`."""
+
+    def locate(text: str, fetch_hub: FetchHub) -> Checkpoint:
+        located.append((text, fetch_hub))
+        if text == "random":
+            return Checkpoint(Path(text), Source(text, "cd" * 32, "random"), "a stand-in", files=())
+        folder = Path(text)
+        files = (folder / "weights" / "model.safetensors", folder / "weights" / "config.json")
+        return Checkpoint(folder, Source(folder.name, sha256_of(files[0]), "checkpoint"), files=files)
+
+    return dataclasses.replace(DECODER, locate=locate, checkpoints="FOLDER or random", **others)
+
+
+def write_folder(folder: Path) -> Path:
+    (folder / "weights").mkdir(parents=True)
+    (folder / "weights" / "model.safetensors").write_bytes(b"weights")
+    (folder / "weights" / "config.json").write_text("{}")
+    (folder / "readme.txt").write_text("belongs to nobody")
+    return folder
+
+
+def test_conversion_takes_what_the_stage_locates_for_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    located: list[tuple[str, Any]] = []
+    monkeypatch.setattr(module, "STAGES", (folder_stage(located),))
+    folder = write_folder(tmp_path / "Some-0.6B")
+    made = conversion(folder, family="piper")
+    weights, config = folder / "weights" / "model.safetensors", folder / "weights" / "config.json"
+    assert [text for text, _ in located] == [str(folder)]
+    assert made.origin.inputs == (weights, config)
+    assert made.parts["checkpoint"] == sha256_of(weights)
+    assert made.parts["companions"] == f"weights/config.json:{sha256_of(config)}"
+    config.write_text("[]")
+    assert _parts(folder) != made.parts
+
+
+def test_export_of_a_folder_hashes_its_weights_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "STAGES", (folder_stage([]),))
+    hashed: list[Path] = []
+
+    def counted(path: Path) -> str:
+        hashed.append(path)
+        return "ab" * 32
+
+    monkeypatch.setattr(module, "sha256_of", counted)
+    folder = write_folder(tmp_path / "voice")
+    assert conversion(folder, family="piper").parts
+    assert hashed == [folder / "weights" / "config.json"]
+
+
+def test_conversion_takes_random_weights_that_no_file_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "STAGES", (folder_stage([], beside=("config.json",)),))
+    monkeypatch.chdir(tmp_path)
+    for name in ("config.json", "random", "random.json"):  # the user's, of something else
+        (tmp_path / name).write_text("{}")
+    made = conversion(Path("random"), family="piper")
+    assert made.origin.inputs == ()
+    assert (made.parts["checkpoint"], made.parts["companions"]) == ("cd" * 32, "")
+    assert made.parts["source"] == "random random"
+
+
+def test_conversion_refuses_a_located_name_that_no_file_can_be_named_after(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "STAGES", (folder_stage([]),))
+    with pytest.raises(UserInput, match=r"^--checkpoint .*: what is made of it is named after it; rename it"):
+        conversion(write_folder(tmp_path / ("n" * 200)), family="piper")
+
+
+def test_conversion_lets_the_stage_fetch_from_a_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    hub = types.ModuleType("rknn_tts.hub")
+    monkeypatch.setattr(hub, "fetch_hub", lambda reference: tmp_path / reference[5:], raising=False)
+    monkeypatch.setitem(sys.modules, "rknn_tts.hub", hub)
+    located: list[tuple[str, FetchHub]] = []
+    monkeypatch.setattr(module, "STAGES", (folder_stage(located),))
+    said = Heard()
+    open_conversions(Request(command="export", family="piper", checkpoint="random"), None, said)
+    assert located[0][1]("hf://OWNER/REPO") == tmp_path / "OWNER" / "REPO"
+    assert said.steps == ["looking for hf://OWNER/REPO"]
+
+
+def test_conversion_says_what_a_checkpoint_may_be_when_there_is_no_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "STAGES", (folder_stage([]),))
+    with pytest.raises(UserInput, match="has no default one: --checkpoint FOLDER or random"):
+        open_conversions(Request(command="export", family="piper"), None, Heard())
 
 
 def test_conversion_lists_the_families_when_none_is_named() -> None:
