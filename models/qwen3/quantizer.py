@@ -1,0 +1,71 @@
+"""The residual vector quantizer of Qwen3's speech decoder: codes to the hidden state behind it."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from models.qwen3.config import DecoderConfig
+
+USAGE_FLOOR = 1e-5
+"""Least usage that an entry's sum is divided by; written out in the reference."""
+
+
+class Codebook(nn.Module):
+    """Entries as a checkpoint has them: what was assigned to each, summed, and how often."""
+
+    def __init__(self, size: int, width: int) -> None:
+        super().__init__()
+        self.cluster_usage = nn.Parameter(torch.ones(size), requires_grad=False)
+        self.embedding_sum = nn.Parameter(torch.zeros(size, width), requires_grad=False)
+
+    @property
+    def entries(self) -> Tensor:
+        """[size, width]."""
+        return self.embedding_sum / self.cluster_usage.clamp(min=USAGE_FLOOR)[:, None]
+
+
+class _Layer(nn.Module):
+    def __init__(self, size: int, width: int) -> None:
+        super().__init__()
+        self._codebook = Codebook(size, width)
+
+
+class _Layers(nn.Module):
+    def __init__(self, count: int, size: int, width: int) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(_Layer(size, width) for _ in range(count))
+
+
+class ResidualQuantizer(nn.Module):
+    """Several codebooks whose entries are summed, and a projection of the sum."""
+
+    def __init__(self, count: int, config: DecoderConfig) -> None:
+        super().__init__()
+        self.vq = _Layers(count, config.codebook_size, config.rvq_dim)
+        self.input_proj = nn.Conv1d(config.codebook_dim, config.rvq_dim, 1, bias=False)
+        self.output_proj = nn.Conv1d(config.rvq_dim, config.codebook_dim, 1, bias=False)
+
+    def forward(self, codes: Tensor) -> Tensor:
+        """Codes [Q, T] (integers) -> [1, codebook_dim, T]."""
+        rows = [layer._codebook.entries[row] for layer, row in zip(self.vq.layers, codes, strict=True)]  # noqa: SLF001
+        total = rows[0]
+        for row in rows[1:]:
+            total = total + row
+        out: Tensor = self.output_proj(total.t()[None])
+        return out
+
+
+class Quantizer(nn.Module):
+    """The semantic codebook and the acoustic ones, each with a projection of its own."""
+
+    def __init__(self, config: DecoderConfig) -> None:
+        super().__init__()
+        self.semantic = config.n_q_semantic
+        self.rvq_first = ResidualQuantizer(config.n_q_semantic, config)
+        self.rvq_rest = ResidualQuantizer(config.n_q_acoustic, config)
+
+    def forward(self, codes: Tensor) -> Tensor:
+        """Codes [1, Q, T] (integers) -> [1, codebook_dim, T]."""
+        out: Tensor = self.rvq_first(codes[0, : self.semantic]) + self.rvq_rest(codes[0, self.semantic :])
+        return out
