@@ -40,11 +40,12 @@ def test_lock_pins_and_hashes_every_package_when_read(path: Path) -> None:
         assert "--hash=sha256:" in entry, entry
 
 
-def test_dev_lock_agrees_with_the_toolchain_when_both_have_a_package() -> None:
-    toolchain, dev = pins(REPOSITORY / "requirements/toolchain.txt"), pins(REPOSITORY / "requirements/dev.txt")
-    shared = toolchain.keys() & dev.keys()
+@pytest.mark.parametrize("extra", ["dev", "hub"])
+def test_extra_agrees_with_the_toolchain_when_both_have_a_package(extra: str) -> None:
+    toolchain, added = pins(REPOSITORY / "requirements/toolchain.txt"), pins(REPOSITORY / f"requirements/{extra}.txt")
+    shared = toolchain.keys() & added.keys()
     assert shared
-    assert {name: toolchain[name] for name in shared} == {name: dev[name] for name in shared}
+    assert {name: toolchain[name] for name in shared} == {name: added[name] for name in shared}
 
 
 def test_torch_is_a_plain_pin_of_one_release() -> None:
@@ -53,8 +54,35 @@ def test_torch_is_a_plain_pin_of_one_release() -> None:
     assert "://" not in lock.path.read_text()
 
 
-def test_references_bring_nothing_that_the_originals_depend_on() -> None:
-    assert pins(REPOSITORY / "requirements/references.txt").keys() == {"kokoro", "attrs"}
+def test_toolchain_alone_reads_safetensors() -> None:
+    toolchain = pins(REPOSITORY / "requirements/toolchain.txt").keys()
+    assert "safetensors" in toolchain
+    assert not {"torch", "transformers", "huggingface-hub"} & toolchain
+
+
+def test_hub_extra_holds_all_that_its_client_asks_for_and_no_framework() -> None:
+    # Requires-Dist of huggingface-hub 0.36; the last four: of requests.
+    asked = {"filelock", "fsspec", "hf-xet", "packaging", "pyyaml", "requests", "tqdm", "typing-extensions"}
+    asked |= {"certifi", "charset-normalizer", "idna", "urllib3"}
+    hub = pins(REPOSITORY / "requirements/hub.txt")
+    assert hub.keys() == {"huggingface-hub"} | asked
+    # transformers 4.57.3 of the references refuses to be imported beside a newer one.
+    assert all((0, 34) <= release(version) < (1,) for version in hub["huggingface-hub"])
+
+
+def test_references_bring_the_originals_and_of_their_needs_only_what_the_compared_modules_import() -> None:
+    references = pins(REPOSITORY / "requirements/references.txt")
+    assert references.keys() == {"kokoro", "attrs", "qwen-tts", "transformers", "tokenizers", "regex"}
+    # Metadata of qwen-tts 0.1.1.
+    assert (references["qwen-tts"], references["transformers"]) == ({"0.1.1"}, {"4.57.3"})
+    # Metadata of transformers 4.57.3.
+    assert all((0, 22) <= release(version) <= (0, 23) for version in references["tokenizers"])
+
+
+def test_references_agree_with_the_hub_and_the_toolchain_by_having_none_of_their_packages() -> None:
+    references = pins(REPOSITORY / "requirements/references.txt").keys()
+    assert not references & pins(REPOSITORY / "requirements/hub.txt").keys()
+    assert not references & pins(REPOSITORY / "requirements/toolchain.txt").keys()
 
 
 @pytest.mark.parametrize("path", [path for path in LOCKS if path.name.startswith("rknn")], ids=lambda path: path.name)
