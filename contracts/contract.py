@@ -7,6 +7,7 @@ and short (under 1024 characters) inside the engine, where a board reads it back
 from __future__ import annotations
 
 import json
+import math
 import re
 import unicodedata
 from collections.abc import Mapping
@@ -33,6 +34,10 @@ NAME_ADVICE = f"what is made of it is named after it; rename it: at most {FILE_N
 
 _UNPRINTABLE = ("Cc", "Cs")
 """Unicode's categories of control characters, and of what stands for bytes that are no UTF-8."""
+
+
+RANDOM = "random"
+"""Kind of a `Source` of seeded random weights, which stand in for a checkpoint."""
 
 
 @dataclass(frozen=True)
@@ -119,6 +124,40 @@ class Cache:
     layout: tuple[CacheSlice, ...]
 
 
+CACHE_INPUT, CACHE_OUTPUT = "cache", "cache_out"
+"""The tensors by which an engine of a `CodeStep` takes and gives its cache."""
+
+
+@dataclass(frozen=True)
+class CodeStep:
+    """Geometry of one step of a decoder that goes along a stream of codes, and keeps its state in a cache.
+
+    Attributes:
+        codes: codes that a step takes.
+        samples_per_code: samples of audio a code.
+        sample_rate: samples per second; None where nothing states it.
+        kv_len: earlier positions that its attention sees in the cache; None where it cannot be told.
+        head_dim: numbers in a key or value of one head; None likewise.
+        context: codes, the first of a step, whose audio another step has given: it is dropped.
+        emitted: codes whose audio counts; `context + emitted == codes`.
+    """
+
+    codes: int
+    samples_per_code: int
+    sample_rate: int | None
+    kv_len: int | None
+    head_dim: int | None
+    context: int
+    emitted: int
+
+    def __post_init__(self) -> None:
+        optional = [size for size in (self.sample_rate, self.kv_len, self.head_dim) if size is not None]
+        if min(self.codes, self.samples_per_code, self.emitted, *optional) < 1 or self.context < 0:
+            raise ValueError(f"a step needs positive sizes, not {self}")
+        if self.context + self.emitted != self.codes:
+            raise ValueError(f"context + emitted must be the step's {self.codes} codes: {self}")
+
+
 @dataclass(frozen=True)
 class PassRecord:
     """What one surgery pass did to this graph.
@@ -157,8 +196,10 @@ class Contract:
         outputs: the engine's outputs in order.
         window: geometry, where the stage has one.
         cache: state layout, where the stage has one.
+        step: geometry of a step of codes, where the stage makes steps.
         thresholds: what the stage asks for, in dB: the bounds of the fp32 gates, which the export has applied, for the
-            record (`fp32.interior`, `fp32.whole`), and `simulator`, which whoever builds applies.
+            record (`fp32.interior`, `fp32.whole`), and `simulator`, which whoever builds applies, or `simulator.NAME`
+            for the output NAME.
         passes: what surgery did, in order.
         verdicts: what the export proved.
         measurements: what the export measured.
@@ -185,6 +226,7 @@ class Contract:
     skipped: tuple[str, ...] = ()
     cuts_for: str | None = None
     role: str | None = None
+    step: CodeStep | None = None
 
 
 def contract_to_metadata(contract: Contract) -> dict[str, str]:
@@ -219,9 +261,46 @@ def contract_fault(contract: Contract) -> str | None:
         return f"its host half {host!r:.60} is no plain file name that ends in .onnx"
     if not is_file_name(contract.source.name):
         return f"its source {contract.source.name!r:.60} is no plain file name"
+    if (fault := _cache_fault(contract.cache)) is not None:
+        return fault
+    if contract.step is not None and (fault := _step_fault(contract, contract.step)) is not None:
+        return fault
     for what, name in (("family", contract.family), ("stage", contract.stage), ("role", contract.role)):
         if name is not None and not _NAME.fullmatch(name):
             return f"its {what} {name!r:.60} is none: letters, digits, - and _ are, at most {_NAME_CHARACTERS} of them"
+    return None
+
+
+def _cache_fault(cache: Cache | None) -> str | None:
+    if cache is None:
+        return None
+    if cache.numel < 1:
+        return f"its cache has {cache.numel} numbers"
+    end, before = 0, ""
+    for part in sorted(cache.layout, key=lambda part: part.offset):
+        size = math.prod(part.shape)
+        if min(part.shape, default=1) < 1 or part.offset < 0 or part.offset + size > cache.numel:
+            return f"its cache slice {part.name!r:.60} does not lie within the {cache.numel} numbers of the cache"
+        if part.offset < end:
+            return f"its cache slice {part.name!r:.60} overlaps {before!r:.60}"
+        end, before = part.offset + size, part.name
+    return None
+
+
+def _step_fault(contract: Contract, step: CodeStep) -> str | None:
+    """How the tensors contradict the step or its cache."""
+    if contract.cache is not None:
+        for which, specs, name in (("input", contract.inputs, CACHE_INPUT), ("output", contract.outputs, CACHE_OUTPUT)):
+            found = next((math.prod(spec.shape) for spec in specs if spec.name == name), 0)
+            if found != contract.cache.numel:
+                return f"its cache has {contract.cache.numel} numbers and its {which} {name!r} {found}"
+    for spec in contract.inputs:
+        sizes = [size for size in spec.shape if size != 1] or [1]
+        if spec.name != CACHE_INPUT and sizes[-1] != step.codes:
+            return f"its step takes {step.codes} codes and its input {spec.name!r:.60} {list(spec.shape)!s:.60}"
+    owed = {step.codes * step.samples_per_code, step.emitted * step.samples_per_code}
+    if not owed & {math.prod(spec.shape) for spec in contract.outputs}:
+        return f"its step of {step.codes} codes gives {max(owed)} samples and none of its outputs has so many"
     return None
 
 
@@ -235,9 +314,10 @@ def is_file_name(name: str) -> bool:
 def short_contract(contract: Contract, target: str, toolkit: str) -> str:
     """The contract in under 1024 bytes of ASCII JSON, for the inside of an engine (toolkit: `custom_string`).
 
-    Keys: family, stage, role (where there is one), target, toolkit, source (first 16 hex digits of the digest), in and
-    out ([name, shape, dtype]), window ([frames, emitted, left, right, hop, sample_rate]), cache (numel). Long lists of
-    tensors are replaced by their digest-free count.
+    Keys: family, stage, role (where there is one), target, toolkit, source (first 16 hex digits of the digest),
+    stand_in (true where the weights are random; else there is no such key), in and out ([name, shape, dtype]), window
+    ([frames, emitted, left, right, hop, sample_rate]), step ([codes, samples_per_code, sample_rate, emitted], where
+    there is one), cache (numel). Long lists of tensors are replaced by their digest-free count.
 
     Raises:
         UserInput: even so it does not fit, because a name or a size is longer than any that we write.
@@ -246,7 +326,7 @@ def short_contract(contract: Contract, target: str, toolkit: str) -> str:
     def tensors(specs: tuple[TensorSpec, ...]) -> list[list[object]]:
         return [[spec.name, list(spec.shape), spec.dtype] for spec in specs]
 
-    window = contract.window
+    window, step = contract.window, contract.step
     data: dict[str, object] = {
         "schema": METADATA_KEY,
         "family": contract.family,
@@ -255,9 +335,11 @@ def short_contract(contract: Contract, target: str, toolkit: str) -> str:
         "target": target,
         "toolkit": toolkit,
         "source": contract.source.sha256[:16],
+        **({"stand_in": True} if contract.source.kind == RANDOM else {}),
         "in": tensors(contract.inputs),
         "out": tensors(contract.outputs),
         "window": window and [window.frames, window.emitted, window.left, window.right, window.hop, window.sample_rate],
+        **({"step": [step.codes, step.samples_per_code, step.sample_rate, step.emitted]} if step is not None else {}),
         "cache": contract.cache and contract.cache.numel,
     }
     text = json.dumps(data, separators=(",", ":"))

@@ -9,7 +9,7 @@ import json
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from contracts.contract import Cache, HostHalf, Noise, PassRecord, Source, TensorSpec, Window
+from contracts.contract import Cache, CodeStep, HostHalf, Noise, PassRecord, Source, TensorSpec, Window
 from contracts.errors import UserInput
 from contracts.serial import Json, TooDeep, from_json, parse_json, to_json
 from contracts.verdicts import Measurement, Verdict
@@ -124,14 +124,23 @@ class Manifest:
     measurements: tuple[Measurement, ...] = ()
     board: dict[str, Json] | None = None
     role: str | None = None
+    step: CodeStep | None = None
     schema: str = ENGINE_SCHEMA
 
 
 @dataclass(frozen=True)
 class SetManifest:
-    """Names the manifests of engines that belong together (a ladder, a pair, `--all`)."""
+    """Names the manifests of engines that belong together (a ladder, a pair, `--all`).
+
+    Attributes:
+        members: their manifests.
+        roles: role to engine, both as the members' manifests have them.
+        cache: the state that they share, so that one may go on where another ended; None where they keep none.
+    """
 
     members: tuple[str, ...]
+    roles: dict[str, str] = field(default_factory=dict)
+    cache: Cache | None = None
     schema: str = SET_SCHEMA
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from contracts.contract import Cache, CacheSlice, Contract, HostHalf, PassRecord, Source, TensorSpec, Window
+from contracts.contract import Cache, CacheSlice, CodeStep, Contract, HostHalf, PassRecord, Source, TensorSpec, Window
 from contracts.manifest import (
     CpuLayer,
     EngineFile,
@@ -47,6 +47,19 @@ CONTRACT = Contract(
     verdicts=VERDICTS,
     measurements=MEASUREMENTS,
     host=HOST,
+)
+
+STEP = CodeStep(codes=37, samples_per_code=1920, sample_rate=24000, kv_len=71, head_dim=64, context=25, emitted=12)
+STEP_CONTRACT = Contract(
+    family="qwen3",
+    stage="speech_decoder",
+    source=Source("random", SHA, "random"),
+    inputs=(TensorSpec("hidden", (1, 512, 37)), TensorSpec("cache", (1303424,))),
+    outputs=(TensorSpec("audio", (1, 1, 71040)), TensorSpec("cache_out", (1303424,))),
+    cache=Cache(1303424, (CacheSlice("key.0", 0, (1, 16, 71, 64)), CacheSlice("value.0", 72704, (1, 16, 71, 64)))),
+    thresholds={"simulator.audio": 33.0, "simulator.cache_out": 43.0},
+    role="window",
+    step=STEP,
 )
 
 MANIFEST = Manifest(

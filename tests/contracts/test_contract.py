@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 from contracts.contract import (
     METADATA_KEY,
     Cache,
+    CacheSlice,
+    CodeStep,
     Contract,
     HostHalf,
     Source,
@@ -24,7 +26,7 @@ from contracts.contract import (
     short_contract,
 )
 from contracts.errors import UserInput
-from tests.contracts.samples import CONTRACT, INPUTS, SHA, SOURCE
+from tests.contracts.samples import CONTRACT, INPUTS, SHA, SOURCE, STEP, STEP_CONTRACT
 
 
 @pytest.mark.parametrize(
@@ -51,7 +53,7 @@ def test_window_takes_no_context_when_all_is_emitted() -> None:
 
 @pytest.mark.parametrize(
     "contract",
-    [CONTRACT, Contract(None, None, Source("x.onnx", SHA, "checkpoint"), (TensorSpec("x", (1,)),), ())],
+    [CONTRACT, STEP_CONTRACT, Contract(None, None, Source("x.onnx", SHA, "checkpoint"), (TensorSpec("x", (1,)),), ())],
 )
 def test_contract_survives_metadata_when_written_and_read(contract: Contract) -> None:
     metadata = contract_to_metadata(contract)
@@ -128,6 +130,42 @@ def test_contract_without_a_role_is_read_as_one_engine_alone() -> None:
     assert CONTRACT.role is None
 
 
+def test_short_contract_holds_the_step_and_says_that_random_weights_are_a_stand_in() -> None:
+    text = short_contract(STEP_CONTRACT, "rk3588", "2.3.2")
+    assert len(text.encode()) < 1024
+    assert json.loads(text) == {
+        "schema": "rknn-tts/contract/1",
+        "family": "qwen3",
+        "stage": "speech_decoder",
+        "role": "window",
+        "target": "rk3588",
+        "toolkit": "2.3.2",
+        "source": "0123456789abcdef",
+        "stand_in": True,
+        "in": [["hidden", [1, 512, 37], "float32"], ["cache", [1303424], "float32"]],
+        "out": [["audio", [1, 1, 71040], "float32"], ["cache_out", [1303424], "float32"]],
+        "window": None,
+        "step": [37, 1920, 24000, 12],
+        "cache": 1303424,
+    }
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"codes": 0, "emitted": 0, "context": 0}, "positive sizes"),
+        ({"samples_per_code": 0}, "positive sizes"),
+        ({"sample_rate": 0}, "positive sizes"),
+        ({"kv_len": -1}, "positive sizes"),
+        ({"context": -1, "emitted": 38}, "positive sizes"),
+        ({"context": 24}, "context \\+ emitted must be the step's 37 codes"),
+    ],
+)
+def test_step_raises_when_sizes_do_not_add_up(changes: dict[str, Any], says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        replace(STEP, **changes)
+
+
 def test_short_contract_is_null_where_the_stage_has_none() -> None:
     data = json.loads(short_contract(replace(CONTRACT, window=None, cache=None), "rk3588", "2.3.2"))
     assert (data["window"], data["cache"]) == (None, None)
@@ -196,6 +234,13 @@ def test_contract_from_metadata_says_so_when_it_is_nested_too_deep() -> None:
         ({"stage": ""}, "stage"),
         ({"role": "../short"}, "role"),
         ({"role": ""}, "role"),
+        ({"cache": Cache(0, ())}, "cache"),
+        ({"cache": Cache(6, (CacheSlice("key", 3, (2, 2)),))}, "cache slice 'key'"),
+        ({"cache": Cache(6, (CacheSlice("key", -1, (2, 2)),))}, "cache slice 'key'"),
+        ({"cache": Cache(6, (CacheSlice("key", 0, (2, 0)),))}, "cache slice 'key'"),
+        ({"cache": Cache(6, (CacheSlice("value", 3, (3,)), CacheSlice("key", 0, (2, 2))))}, "cache slice 'value'"),
+        ({"step": CodeStep(109, 256, 22050, None, None, 0, 109)}, "cache"),
+        ({"step": CodeStep(109, 256, 22050, None, None, 0, 109), "cache": None}, "step"),
     ],
 )
 def test_contract_fault_names_what_would_leave_its_folder_or_not_fit(changes: dict[str, Any], says: str) -> None:
@@ -203,6 +248,35 @@ def test_contract_fault_names_what_would_leave_its_folder_or_not_fit(changes: di
     assert fault is not None
     assert fault.startswith(f"its {says} ")
     assert fault.isprintable()
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"cache": Cache(1303423, ())}, "its cache has 1303423 numbers and its input 'cache' 1303424"),
+        ({"outputs": STEP_CONTRACT.outputs[:1]}, "its cache has 1303424 numbers and its output 'cache_out' 0"),
+        (
+            {"step": replace(STEP, codes=64, emitted=64, context=0)},
+            "its step takes 64 codes and its input 'hidden' [1, 512, 37]",
+        ),
+        (
+            {"step": replace(STEP, samples_per_code=960)},
+            "its step of 37 codes gives 35520 samples and none of its outputs has so many",
+        ),
+    ],
+)
+def test_contract_fault_names_what_contradicts_the_step(changes: dict[str, Any], says: str) -> None:
+    assert contract_fault(STEP_CONTRACT) is None
+    assert contract_fault(replace(STEP_CONTRACT, **changes)) == says
+
+
+def test_contract_fault_takes_a_step_of_four_axes_whose_engine_drops_the_context() -> None:
+    made = replace(
+        STEP_CONTRACT,
+        inputs=(TensorSpec("hidden", (1, 512, 37, 1)), TensorSpec("cache", (1, 1, 1, 1303424))),
+        outputs=(TensorSpec("audio", (1, 1, 1, 23040)), TensorSpec("cache_out", (1, 1303424, 1, 1))),
+    )
+    assert contract_fault(made) is None
 
 
 @pytest.mark.parametrize(

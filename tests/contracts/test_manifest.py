@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
+from contracts.contract import Cache, CacheSlice
 from contracts.errors import UserInput
 from contracts.manifest import Manifest, SetManifest, manifest_text, read_manifest
-from tests.contracts.samples import MANIFEST
+from tests.contracts.samples import MANIFEST, STEP
 
 # The key list of the design, "Manifest, version 1": more may be added, none renamed.
 DESIGN_KEYS: dict[str, set[str] | None] = {
@@ -72,13 +73,20 @@ def test_manifest_text_starts_with_its_schema_when_written() -> None:
 
 def test_manifest_text_names_members_when_it_is_a_set() -> None:
     data = json.loads(manifest_text(SetManifest(("a.json", "b.json"))))
-    assert data == {"schema": "rknn-tts/set/1", "members": ["a.json", "b.json"]}
+    assert data == {"schema": "rknn-tts/set/1", "members": ["a.json", "b.json"], "roles": {}, "cache": None}
+
+
+def test_manifest_text_of_a_set_tells_roles_and_the_cache_that_they_share() -> None:
+    made = SetManifest(("a.json",), {"main": "a.rknn"}, Cache(6, (CacheSlice("keys", 0, (2, 3)),)))
+    data = json.loads(manifest_text(made))
+    assert data["roles"] == {"main": "a.rknn"}
+    assert data["cache"] == {"numel": 6, "layout": [{"name": "keys", "offset": 0, "shape": [2, 3]}]}
 
 
 BARE = replace(MANIFEST, family=None, stage=None, layers=None, memory=None, host=None, window=None, board=None)
 
 
-@pytest.mark.parametrize("manifest", [MANIFEST, BARE])
+@pytest.mark.parametrize("manifest", [MANIFEST, BARE, replace(BARE, step=STEP)])
 def test_read_manifest_gives_back_the_same_when_written(manifest: Manifest, tmp_path: Path) -> None:
     path = tmp_path / "engine.json"
     path.write_text(manifest_text(manifest), encoding="utf-8")
