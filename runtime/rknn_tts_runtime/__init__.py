@@ -2,19 +2,41 @@
 
 from rknn_tts_runtime.istft import istft
 from rknn_tts_runtime.spectrogram_windows import frame_masks, join_columns, walk_spectrogram, walk_spectrogram_windows
+from rknn_tts_runtime.stateful import (
+    CodeEvent,
+    CodeStep,
+    cache_slice,
+    decode_event,
+    plan_codes,
+    stream_codes,
+    walk_codes,
+    walk_events,
+    window_events,
+    zero_cache,
+)
 from rknn_tts_runtime.wav import write_wav
 from rknn_tts_runtime.windows import WindowStep, decode_windowed, plan_windows, walk_windows
 
 __all__ = [
+    "CodeEvent",
+    "CodeStep",
     "WindowStep",
+    "cache_slice",
+    "decode_event",
     "decode_windowed",
     "frame_masks",
     "istft",
     "join_columns",
+    "plan_codes",
     "plan_windows",
+    "stream_codes",
+    "walk_codes",
+    "walk_events",
     "walk_spectrogram",
     "walk_spectrogram_windows",
     "walk_windows",
+    "window_events",
     "write_wav",
+    "zero_cache",
 ]
 __version__ = "0.1.0"
