@@ -15,8 +15,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from models.qwen3.config import DecoderConfig
-from models.qwen3.layers import SEVEN, CausalConv, CausalTransposedConv, ConvNeXt, SnakeBeta, WaveBlock
+from models.qwen3.config import PRE_CONV_KERNEL, SEVEN, DecoderConfig
+from models.qwen3.layers import CausalConv, CausalTransposedConv, ConvNeXt, SnakeBeta, WaveBlock
 from models.qwen3.quantizer import Quantizer
 from models.qwen3.transformer import Transformer
 
@@ -24,9 +24,6 @@ Arrays = Mapping[str, NDArray[np.float32]]
 
 PREFIX = "decoder."
 """Of the decoder's tensors in a checkpoint; others are the encoder's."""
-
-PRE_CONV_KERNEL = 3
-"""Of the convolution behind the quantizer; in the reference's code."""
 
 
 class Decoder(nn.Module):
@@ -39,14 +36,15 @@ class Decoder(nn.Module):
         self.pre_conv = CausalConv(config.codebook_dim, config.latent_dim, PRE_CONV_KERNEL)
         self.pre_transformer = Transformer(config)
         width = config.latent_dim
-        self.upsample = nn.ModuleList(
-            nn.ModuleList([CausalTransposedConv(width, width, ratio, ratio), ConvNeXt(width)])
+        stages = [
+            nn.Sequential(CausalTransposedConv(width, width, ratio, ratio), ConvNeXt(width))
             for ratio in config.upsampling_ratios
-        )
+        ]
+        self.upsample = nn.Sequential(*stages)
         blocks = [WaveBlock(config.block_channels(number), rate) for number, rate in enumerate(config.upsample_rates)]
         last = config.block_channels(len(blocks))
-        self.decoder = nn.ModuleList(
-            [CausalConv(width, config.decoder_dim, SEVEN), *blocks, SnakeBeta(last), CausalConv(last, 1, SEVEN)]
+        self.decoder = nn.Sequential(
+            CausalConv(width, config.decoder_dim, SEVEN), *blocks, SnakeBeta(last), CausalConv(last, 1, SEVEN)
         )
 
     def forward(self, codes: Tensor) -> Tensor:
@@ -55,13 +53,9 @@ class Decoder(nn.Module):
 
     def voiced(self, hidden: Tensor) -> Tensor:
         """The part behind the seam: hidden [1, codebook_dim, N] -> audio [1, 1, 1920 N]."""
-        x = self.pre_transformer(self.pre_conv(hidden).transpose(1, 2)).transpose(1, 2)
-        for stage in self.upsample:
-            for layer in stage:
-                x = layer(x)
-        for layer in self.decoder:
-            x = layer(x)
-        return x.clamp(-1, 1)
+        latent = self.pre_transformer(self.pre_conv(hidden).transpose(1, 2)).transpose(1, 2)
+        audio: Tensor = self.decoder(self.upsample(latent))
+        return audio.clamp(-1, 1)
 
 
 def decoder_of(weights: Arrays, config: DecoderConfig) -> Decoder:

@@ -10,17 +10,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from models.qwen3.config import DILATIONS, SEVEN
+
 LAYER_NORM_EPSILON = 1e-6
 """Of the ConvNeXt blocks' norms; written out in the reference, in no config."""
 
 SNAKE_EPSILON = 1e-9
 """Added to SnakeBeta's e^beta before it divides; written out in the reference."""
-
-SEVEN = 7
-"""Kernel of the depthwise, the first, the residual units' dilated and the last convolution, in the reference's code."""
-
-DILATIONS = (1, 3, 9)
-"""Of a block's residual units; in the reference's code."""
 
 
 class CausalConv(nn.Module):
@@ -93,7 +89,8 @@ class ConvNeXt(nn.Module):
         """X [1, C, T]."""
         inner = self.norm(self.dwconv(x).transpose(1, 2))
         inner = self.pwconv2(functional.gelu(self.pwconv1(inner)))
-        return x + (self.gamma * inner).transpose(1, 2)
+        out: Tensor = x + (self.gamma * inner).transpose(1, 2)
+        return out
 
 
 class ResidualUnit(nn.Module):
@@ -118,10 +115,9 @@ class WaveBlock(nn.Module):
         super().__init__()
         half = channels // 2
         units = [ResidualUnit(half, dilation) for dilation in DILATIONS]
-        self.block = nn.ModuleList([SnakeBeta(channels), CausalTransposedConv(channels, half, 2 * rate, rate), *units])
+        self.block = nn.Sequential(SnakeBeta(channels), CausalTransposedConv(channels, half, 2 * rate, rate), *units)
 
     def forward(self, x: Tensor) -> Tensor:
         """X [1, C, T] -> [1, C // 2, T rate]."""
-        for layer in self.block:
-            x = layer(x)
-        return x
+        out: Tensor = self.block(x)
+        return out

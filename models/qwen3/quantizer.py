@@ -24,17 +24,35 @@ class Codebook(nn.Module):
         """[size, width]."""
         return self.embedding_sum / self.cluster_usage.clamp(min=USAGE_FLOOR)[:, None]
 
+    def forward(self, codes: Tensor) -> Tensor:
+        """Codes [T] -> [T, width]."""
+        return self.entries[codes]
+
 
 class _Layer(nn.Module):
+    """A codebook, one level deeper for the sake of a checkpoint's names."""
+
     def __init__(self, size: int, width: int) -> None:
         super().__init__()
         self._codebook = Codebook(size, width)
+
+    def forward(self, codes: Tensor) -> Tensor:
+        out: Tensor = self._codebook(codes)
+        return out
 
 
 class _Layers(nn.Module):
     def __init__(self, count: int, size: int, width: int) -> None:
         super().__init__()
         self.layers = nn.ModuleList(_Layer(size, width) for _ in range(count))
+
+    def forward(self, codes: Tensor) -> Tensor:
+        """Codes [Q, T] -> the sum [T, width], in the order of the codebooks."""
+        total, *others = (layer(row) for layer, row in zip(self.layers, codes, strict=True))
+        for rows in others:
+            total = total + rows
+        out: Tensor = total
+        return out
 
 
 class ResidualQuantizer(nn.Module):
@@ -48,11 +66,7 @@ class ResidualQuantizer(nn.Module):
 
     def forward(self, codes: Tensor) -> Tensor:
         """Codes [Q, T] (integers) -> [1, codebook_dim, T]."""
-        rows = [layer._codebook.entries[row] for layer, row in zip(self.vq.layers, codes, strict=True)]  # noqa: SLF001
-        total = rows[0]
-        for row in rows[1:]:
-            total = total + row
-        out: Tensor = self.output_proj(total.t()[None])
+        out: Tensor = self.output_proj(self.vq(codes).t()[None])
         return out
 
 

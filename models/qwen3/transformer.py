@@ -61,8 +61,9 @@ class Attention(nn.Module):
         self.heads, self.head_dim = config.num_attention_heads, config.head_dim
         self.window, self.theta = config.sliding_window, config.rope_theta
         width = config.attention_width
-        for name in ("q_proj", "k_proj", "v_proj"):
-            setattr(self, name, nn.Linear(config.hidden_size, width, bias=False))
+        self.q_proj = nn.Linear(config.hidden_size, width, bias=False)
+        self.k_proj = nn.Linear(config.hidden_size, width, bias=False)
+        self.v_proj = nn.Linear(config.hidden_size, width, bias=False)
         self.o_proj = nn.Linear(width, config.hidden_size, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
