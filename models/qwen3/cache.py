@@ -16,9 +16,7 @@ from __future__ import annotations
 from math import prod
 
 from contracts.contract import Cache, CacheSlice
-from models.qwen3.config import DecoderConfig
-from models.qwen3.decoder import PRE_CONV_KERNEL
-from models.qwen3.layers import DILATIONS, SEVEN
+from models.qwen3.config import DILATIONS, PRE_CONV_KERNEL, SEVEN, DecoderConfig
 
 REFERENCE, MINIMAL = "reference", "minimal"
 KINDS = (REFERENCE, MINIMAL)

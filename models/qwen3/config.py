@@ -9,6 +9,16 @@ SAMPLE_RATE = 24_000
 """Of the samples, in Hz: `output_sample_rate` of the published tokenizer."""
 
 
+PRE_CONV_KERNEL = 3
+"""Of the convolution behind the quantizer; in the reference's code, in no config."""
+
+SEVEN = 7
+"""Kernel of the depthwise, the first, the residual units' dilated and the last convolution; likewise."""
+
+DILATIONS = (1, 3, 9)
+"""Of a wave block's residual units; likewise."""
+
+
 @dataclass(frozen=True)
 class DecoderConfig:
     """What decoding depends on; the names are those of `decoder_config`, but for the last.
