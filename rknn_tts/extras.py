@@ -1,4 +1,4 @@
-"""Extras of the toolchain (torch) that a stage needs: added to the running environment when one first does."""
+"""Extras of the toolchain (torch, hub) that a stage or a checkpoint needs: added to the running environment then."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from contracts.errors import UserInput
-from environments.locks import TOOLCHAIN, parse_name, read_lock
+from environments.locks import TOOLCHAIN, Lock, parse_name, read_lock
 from environments.setup import add_extras
 from environments.trouble import Trouble
-from rknn_tts.installed import differences, installed_versions, pinned_versions
+from rknn_tts.installed import differences, installed_versions, normalised
 from rknn_tts.progress import Say
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -46,7 +46,7 @@ def _add(lacking: list[str]) -> None:
     name = "+".join((TOOLCHAIN, *lacking))
     ours = parse_name(ROOT, name).folder
     if not ours.is_dir() or not ours.samefile(sys.prefix):
-        wanted = pinned_text(lacking)
+        wanted = " and ".join(_wanted_text(read_lock(ROOT, extra)) for extra in lacking)
         raise Trouble(f"{wanted} is needed, and {sys.prefix} is not rknn-tts's own environment: install it there")
     add_extras(ROOT, name)
     importlib.invalidate_caches()
@@ -55,7 +55,26 @@ def _add(lacking: list[str]) -> None:
         raise Trouble(f"{ours} was changed, {', '.join(wrong)}: remove it and run `environments/run {name}`")
 
 
+def _wanted_text(lock: Lock) -> str:
+    """A plain lock's one pin; the file's name for a hashed one, whose pins would not fit a sentence."""
+    return f"what {lock.path} pins" if lock.hashed else " ".join(lock.pins)
+
+
 def _differences(extra: str) -> list[str]:
-    """How what is installed where we run differs from what the extra pins."""
-    pins = pinned_versions(read_lock(ROOT, extra).path)
-    return [text for _, text in differences(installed_versions(Path(sys.prefix)), pins)]
+    """How what is installed where we run differs from what the extra pins for this Python."""
+    versions, pins = installed_versions(Path(sys.prefix)), _pinned_here(read_lock(ROOT, extra))
+    missing = [f"{name} is missing (locked: {version})" for name, version in pins.items() if name not in versions]
+    others = differences(versions, {name: frozenset({version}) for name, version in pins.items() if name in versions})
+    return missing + [text for _, text in others]
+
+
+def _pinned_here(lock: Lock) -> dict[str, str]:
+    """Package name to version, of the entries whose markers this Python meets."""
+    from packaging.requirements import Requirement  # commands without extras do not pay for it
+
+    found = (Requirement(pin) for pin in lock.pins)
+    return {
+        normalised(each.name): str(each.specifier).removeprefix("==")
+        for each in found
+        if each.marker is None or each.marker.evaluate()
+    }

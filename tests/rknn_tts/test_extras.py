@@ -50,11 +50,30 @@ def site(root: Path) -> Path:
     return root / ".venv" / "lib" / "python3.11" / "site-packages"
 
 
-def install(root: Path, version: str) -> None:
-    metadata = site(root) / f"torch-{version}.dist-info"
+def install(root: Path, version: str, name: str = "torch") -> None:
+    metadata = site(root) / f"{name}-{version}.dist-info"
     metadata.mkdir()
-    (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: torch\nVersion: {version}\n")
+    (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
     (site(root) / "stand_in_for_torch.py").write_text("here = True\n")
+
+
+HUB = """# Size: 30 MB
+filelock==4.1.0 ; python_full_version < '3' and sys_platform == 'linux' \\
+    --hash=sha256:00
+filelock==4.3.1 ; python_full_version >= '3' and sys_platform == 'linux' \\
+    --hash=sha256:00
+huggingface-hub==0.36.2 ; python_full_version < '4' and sys_platform == 'linux' \\
+    --hash=sha256:00
+old-tomli==2.0.0 ; python_full_version < '3' \\
+    --hash=sha256:00
+"""
+
+
+@pytest.fixture
+def hub(root: Path) -> Path:
+    """The checkout with a lock of several packages, of which one is for other Pythons and one depends on the Python."""
+    (root / "requirements" / "hub.txt").write_text(HUB)
+    return root
 
 
 @pytest.mark.parametrize("version", ["2.13.0", "2.13.0+cpu"])
@@ -64,6 +83,52 @@ def test_ensure_extras_does_nothing_when_they_are_installed(root: Path, version:
     ensure_extras(frozenset({"torch"}), heard)
     ensure_extras(frozenset(), heard)
     assert heard.steps == []
+
+
+def test_ensure_extras_does_nothing_when_all_that_this_python_needs_is_installed(hub: Path) -> None:
+    install(hub, "4.3.1", "filelock")
+    install(hub, "0.36.2", "huggingface_hub")
+    heard = Heard()
+    ensure_extras({"hub"}, heard)
+    assert heard.steps == []
+
+
+@pytest.mark.parametrize(
+    "there",
+    [
+        {},
+        {"filelock": "4.3.1"},
+        {"huggingface_hub": "0.36.2"},
+        {"filelock": "4.1.0", "huggingface_hub": "0.36.2"},
+        {"filelock": "4.3.1", "huggingface_hub": "1.2.0"},
+    ],
+)
+def test_ensure_extras_adds_an_extra_when_a_package_of_it_is_missing_or_another(
+    hub: Path, there: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, version in there.items():
+        install(hub, version, name)
+    asked: list[str] = []
+
+    def add_extras(where: Path, name: str) -> None:
+        asked.append(name)
+        for old in site(hub).glob("*.dist-info"):
+            (old / "METADATA").unlink()
+            old.rmdir()
+        install(hub, "4.3.1", "filelock")
+        install(hub, "0.36.2", "huggingface_hub")
+
+    monkeypatch.setattr(extras, "add_extras", add_extras)
+    ensure_extras({"hub"}, Heard())
+    assert asked == ["toolchain+hub"]
+
+
+def test_ensure_extras_names_the_lock_when_the_environment_is_not_ours_and_it_pins_several(
+    hub: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    with pytest.raises(UserInput, match=r"^what \S+/requirements/hub\.txt pins is needed, .* install it there$"):
+        ensure_extras({"hub"}, Heard())
 
 
 def test_ensure_extras_makes_a_package_importable_in_the_running_process(
