@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
-import logging
-import warnings
 from collections.abc import Sequence
 
 import onnx_ir as ir
 import torch
 from torch import Tensor, nn
 
+from models import tracing
 from models.kokoro.config import GeneratorConfig
 from models.kokoro.generator import Generator, Norm
 
 LATENT, HARMONICS, STYLE, MASK, FINE_MASK = "x", "har", "style", "mask", "mask_fine"
 SPECTROGRAM = "spec_phase"
-
-OPSET = 18
-"""The newest that the exporter writes without converting, and older than the toolkit's newest, 19."""
 
 
 class Whole(nn.Module):
@@ -78,34 +72,8 @@ def traced(module: nn.Module, shapes: dict[str, tuple[int, ...]]) -> ir.Model:
         module: one of those above.
         shapes: of its inputs, by name, in order.
     """
-    with warnings.catch_warnings(), _quiet():
-        warnings.simplefilter("ignore")  # of packages that it looks for, and of its own parts
-        program = torch.onnx.export(
-            module,
-            tuple(torch.zeros(shape) for shape in shapes.values()),
-            input_names=list(shapes),
-            output_names=[SPECTROGRAM],
-            opset_version=OPSET,
-            dynamo=True,
-            verbose=False,
-        )
-    assert program is not None
-    model = program.model
-    model.opset_imports[""] = OPSET
-    return model
-
-
-@contextlib.contextmanager
-def _quiet():  # type: ignore[no-untyped-def]
-    """The exporter logs what is not installed, and prints its progress."""
-    logger = logging.getLogger("torch.onnx")
-    level = logger.level
-    logger.setLevel(logging.ERROR)
-    try:
-        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-            yield
-    finally:
-        logger.setLevel(level)
+    example = tuple(torch.zeros(shape) for shape in shapes.values())
+    return tracing.traced(module, example, list(shapes), [SPECTROGRAM])
 
 
 def shapes_of(config: GeneratorConfig, style_dim: int, frames: int, masked: bool) -> dict[str, tuple[int, ...]]:

@@ -46,6 +46,10 @@ class _Layers(nn.Module):
         super().__init__()
         self.layers = nn.ModuleList(_Layer(size, width) for _ in range(count))
 
+    def entries(self) -> list[Tensor]:
+        """Of each codebook [size, width]."""
+        return [layer._codebook.entries for layer in self.layers]
+
     def forward(self, codes: Tensor) -> Tensor:
         """Codes [Q, T] -> the sum [T, width], in the order of the codebooks."""
         total, *others = (layer(row) for layer, row in zip(self.layers, codes, strict=True))

@@ -27,7 +27,7 @@ from torch.nn import functional
 from contracts.contract import Cache
 from models.qwen3.cache import SPARE, VALID, WAVE
 from models.qwen3.decoder import Decoder
-from models.qwen3.layers import SNAKE_EPSILON, CausalConv, CausalTransposedConv, ConvNeXt, SnakeBeta, WaveBlock
+from models.qwen3.layers import SNAKE_EPSILON, CausalConv, ConvNeXt, SnakeBeta, WaveBlock
 from models.qwen3.transformer import RmsNorm, TransformerLayer, rotary_tables, turned
 
 HIDDEN, CODES, CACHE, AUDIO, CACHE_OUT = "hidden", "codes", "cache", "audio", "cache_out"
