@@ -11,7 +11,10 @@ from tests.kokoro_reference import kokoro_module
 def test_kokoro_module_is_the_originals_without_its_package_being_run() -> None:
     generator = kokoro_module("istftnet").Generator
     assert generator.__module__ == "kokoro.istftnet"
-    assert not {"kokoro", "kokoro.istftnet", "kokoro.pipeline", "transformers", "loguru"} & set(sys.modules)
+    assert not {"kokoro", "kokoro.istftnet", "kokoro.pipeline", "loguru"} & set(sys.modules)
+    # Only the real transformers may be there (Qwen3's original needs it): a stand-in has no place that it came from.
+    transformers = sys.modules.get("transformers")
+    assert transformers is None or transformers.__spec__ is not None
 
 
 def test_kokoro_module_is_one_when_loaded_twice_or_by_another() -> None:
