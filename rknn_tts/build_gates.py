@@ -8,7 +8,7 @@ from pathlib import Path
 
 from contracts.contract import Contract
 from contracts.manifest import Layers, LogSummary, Memory
-from contracts.thresholds import SIMULATOR, SIMULATOR_DB
+from contracts.thresholds import SIMULATOR, SIMULATOR_DB, own_simulator_db
 from contracts.verdicts import Measurement, Verdict, failure, passed
 from cost.summary import summarise_layers, summarise_memory
 from engine.build import BuildResult
@@ -54,7 +54,7 @@ def judge_build(
     Args:
         build: the build's result.
         onnx: the graph the toolkit was given.
-        contract: its contract; its threshold `simulator` counts.
+        contract: its contract; its threshold `simulator` counts, and `simulator.NAME` for the output NAME.
         feeds: what the simulator ran on.
         accepted: REGTASK keys the user builds past.
         layers_file: the file that will hold every layer, as the manifest names it.
@@ -70,10 +70,11 @@ def judge_build(
     memory = summarise_memory(table) if table else None
     verdicts.append(layer_table_verdict(table, memory))
     threshold = contract.thresholds.get(SIMULATOR, SIMULATOR_DB)
+    own_db = own_simulator_db(contract.thresholds)
     if originals:
-        verdicts += judge_simulator_by_original(originals, build.simulated, threshold)
+        verdicts += judge_simulator_by_original(originals, build.simulated, threshold, own_db)
     else:
-        verdicts += judge_simulator(_run(onnx, feeds), build.simulated, threshold)
+        verdicts += judge_simulator(_run(onnx, feeds), build.simulated, threshold, own_db=own_db)
     return Judged(
         verdicts=tuple(verdicts),
         measurements=_figures(build),

@@ -128,3 +128,57 @@ def test_judge_simulator_by_original_fails_with_reason_when_nothing_was_proven(
     (verdict,) = judge_simulator_by_original(originals, outputs, -math.inf)
     assert verdict.status is Status.FAILED
     assert reason in verdict.detail
+
+
+def step(audio: float, cache: float) -> dict[str, Floats]:
+    """The two outputs of a step, each off by its error."""
+    return {"audio": window(audio)["samples"], "cache_out": window(cache)["samples"]}
+
+
+OWED = {"audio": ONES, "cache_out": ONES}
+
+
+def test_judge_simulator_judges_an_output_alone_when_it_has_a_bound_of_its_own() -> None:
+    verdicts = judge_simulator([OWED], [step(0.01, 0.001)], 40.0, own_db={"audio": 33.0, "cache_out": 60.1})
+    found = [(verdict.gate, verdict.status.value, verdict.threshold) for verdict in verdicts]
+    assert found == [("simulator.audio", "passed", 33.0), ("simulator.cache_out", "failed", 60.1)]
+    assert [verdict.measured for verdict in verdicts] == [pytest.approx(40.0), pytest.approx(60.0)]
+    assert "window" not in verdicts[0].detail.partition("(")[2]
+
+
+def test_judge_simulator_judges_the_other_outputs_by_the_bound_of_all() -> None:
+    outputs = [step(0.001, 0.01), step(0.01, 0.001)]
+    own, others = judge_simulator([OWED] * 2, outputs, 50.0, own_db={"audio": 39.0})
+    assert (own.gate, own.status.value) == ("simulator.audio", "passed")
+    assert [own.measured, others.measured] == [pytest.approx(40.0)] * 2
+    assert "the worst of 2 windows; their mean is 50.0 dB (window 2, output 'audio')" in own.detail
+    assert (others.gate, others.status.value) == ("simulator", "failed")
+    assert "(window 1, output 'cache_out')" in others.detail
+
+
+@pytest.mark.parametrize(
+    ("outputs", "own_db", "gate", "reason"),
+    [
+        ({"audio": ONES}, {"audio": 33.0, "cache_out": 43.0}, "simulator.cache_out", "0 outputs instead of 1"),
+        ({"audio": ONES}, {"audio": 33.0}, "simulator", "0 outputs instead of 1"),
+        ({**OWED, "more": ONES}, {"audio": 33.0, "cache_out": 43.0}, "simulator", "the reference has no outputs"),
+        (OWED, {"sound": 33.0}, "simulator.sound", "the reference has no outputs"),
+        ({**OWED, "audio": ONES * math.nan}, {"audio": 33.0}, "simulator.audio", "not finite"),
+    ],
+)
+def test_judge_simulator_fails_when_an_output_with_a_bound_of_its_own_is_missing_or_broken(
+    outputs: dict[str, Floats], own_db: dict[str, float], gate: str, reason: str
+) -> None:
+    verdicts = judge_simulator([OWED], [outputs], 40.0, own_db=own_db)
+    (failed,) = [verdict for verdict in verdicts if verdict.status is Status.FAILED]
+    assert failed.gate == gate
+    assert reason in failed.detail
+
+
+def test_judge_simulator_by_original_judges_an_output_alone_without_its_padding() -> None:
+    outputs = [{"audio": np.concatenate([ONES, ONES], axis=1), "cache_out": ONES}]
+    verdicts = judge_simulator_by_original([OWED], outputs, 40.0, {"audio": 33.0, "cache_out": 43.0})
+    assert [(verdict.gate, verdict.measured) for verdict in verdicts] == [
+        ("simulator.audio", math.inf),
+        ("simulator.cache_out", math.inf),
+    ]

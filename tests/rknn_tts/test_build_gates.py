@@ -165,3 +165,14 @@ def test_known_noise_is_counted(tmp_path: Path) -> None:
     made = judged(tmp_path, START + UNKNOWN_TARGET * 5 + RK3588 + END)
     assert made.log.unknown_target == 5
     assert {verdict.status.value for verdict in made.verdicts} == {"passed"}
+
+
+@pytest.mark.parametrize("originals", [(), RIGHT])
+def test_output_is_judged_by_its_own_threshold_where_the_contract_states_one(tmp_path: Path, originals: Any) -> None:
+    off = tuple({"y": window["y"] * np.float32(1.01)} for window in RIGHT)  # 40 dB
+    made = judged(tmp_path, simulated=off, thresholds={"simulator": 60.0, "simulator.y": 39.0}, originals=originals)
+    found = [v for v in made.verdicts if v.gate.startswith("simulator")]
+    assert [(v.gate, v.status.value, v.threshold) for v in found] == [("simulator.y", "passed", 39.0)]
+    assert found[0].measured == pytest.approx(40.0, abs=0.01)
+    made = judged(tmp_path, simulated=off, thresholds={"simulator.y": 41.0}, originals=originals)
+    assert status(made, "simulator.y") == "failed"
