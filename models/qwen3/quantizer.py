@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from models.qwen3.config import DecoderConfig
 
@@ -86,4 +87,24 @@ class Quantizer(nn.Module):
     def forward(self, codes: Tensor) -> Tensor:
         """Codes [1, Q, T] (integers) -> [1, codebook_dim, T]."""
         out: Tensor = self.rvq_first(codes[0, : self.semantic]) + self.rvq_rest(codes[0, self.semantic :])
+        return out
+
+
+class JoinedTable(nn.Module):
+    """All codebooks as one table [Q size, rvq_dim], and the projections of both groups' sums."""
+
+    def __init__(self, quantizer: Quantizer) -> None:
+        super().__init__()
+        groups = (quantizer.rvq_first, quantizer.rvq_rest)
+        entries = [book for group in groups for book in group.vq.entries()]
+        self.semantic, size = quantizer.semantic, entries[0].shape[0]
+        self.register_buffer("entries", torch.cat(entries))
+        self.register_buffer("starts", torch.arange(len(entries))[:, None] * size)
+        self.first, self.rest = (group.output_proj for group in groups)
+
+    def forward(self, codes: Tensor) -> Tensor:
+        """Codes [1, Q, N] (integers) -> [1, codebook_dim, N]."""
+        found = functional.embedding(codes[0] + self.starts, self.entries)  # [Q, N, rvq_dim]
+        first, rest = found[: self.semantic].sum(0), found[self.semantic :].sum(0)
+        out: Tensor = self.first(first.t()[None]) + self.rest(rest.t()[None])
         return out

@@ -28,9 +28,8 @@ from contracts.contract import Cache
 from models.qwen3.cache import SPARE, VALID, WAVE
 from models.qwen3.decoder import Decoder
 from models.qwen3.layers import SNAKE_EPSILON, CausalConv, ConvNeXt, SnakeBeta, WaveBlock
+from models.qwen3.quantizer import JoinedTable, Quantizer
 from models.qwen3.transformer import RmsNorm, TransformerLayer, rotary_tables, turned
-
-HIDDEN, CODES, CACHE, AUDIO, CACHE_OUT = "hidden", "codes", "cache", "audio", "cache_out"
 
 MASKED = -1e4
 """Added to the score of what is not seen: e^-10000 is 0 in every float, and the number fits into fp16."""
@@ -267,3 +266,16 @@ def _folded_snakes(module: nn.Module) -> nn.Module:
             if isinstance(layer, SnakeBeta):
                 setattr(above, name, StepSnake(layer))
     return made
+
+
+class CodesStep(nn.Module):
+    """A step from the codes themselves: it looks the hidden state up."""
+
+    def __init__(self, step: Step, quantizer: Quantizer) -> None:
+        super().__init__()
+        self.step, self.table = step, JoinedTable(quantizer)
+
+    def forward(self, codes: Tensor, cache: Tensor) -> tuple[Tensor, Tensor]:
+        """Codes [1, Q, B] (integers), cache [numel] -> audio [1, 1, 1920 B], cache_out [numel]."""
+        audio, out = self.step(self.table(codes), cache)
+        return audio, out

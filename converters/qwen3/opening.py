@@ -1,0 +1,115 @@
+"""A Qwen3 checkpoint that is open: what its engines are made of and compared with, made when somebody needs it."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+import onnx_ir as ir
+from rknn_tts_runtime import CodeStep
+
+from contracts.contract import Cache
+from converters.qwen3.checkpoint import open_checkpoint
+from converters.qwen3.geometry import CODES, FIRST, HIDDEN, MAIN, geometry_of
+from converters.qwen3.streams import CodeArray, FloatArray, columns, drawn_codes, proof_length
+from converters.stages import Array, Checkpoint, OpenSession, Session, StageOptions
+from models.qwen3.cache import cache_layout
+from models.qwen3.decoder import Decoder, decoder_of
+from models.qwen3.runs import quantized, voiced_and_watched
+from models.qwen3.step import CodesStep, Step
+from models.qwen3.step_graph import CACHE, host_graph, step_graph
+
+PROOF_SEED, OTHER_SEED = 0, 1
+"""Of the codes that most gates run on, and of others that the sines' reach is looked at on too."""
+
+OTHER_CODES = 64
+"""Length of the other stream, which shows the reach only."""
+
+
+class Opening:
+    """An open checkpoint: what all engines share is made when somebody needs it, and once."""
+
+    def __init__(self, checkpoint: Checkpoint, options: StageOptions, open_session: OpenSession) -> None:
+        self.file, self.open_session = checkpoint, open_session
+        self.geometry = geometry_of(options)
+        self.checkpoint = open_checkpoint(checkpoint)
+        self.config, self.sample_rate = self.checkpoint.config, self.checkpoint.sample_rate
+        self.layout: Cache = cache_layout(self.config, self.geometry.cache)
+        self._models: dict[int, ir.Model] = {}
+        self._sessions: dict[int, Session] = {}
+
+    @cached_property
+    def decoder(self) -> Decoder:
+        """The decoder in the reference's arithmetic."""
+        return decoder_of(self.checkpoint.weights(), self.config)
+
+    def step(self, codes: int) -> Step | CodesStep:
+        """The step of so many codes as a module, from the seam that is chosen."""
+        made = Step(self.decoder, self.layout, codes)
+        return made if self.geometry.seam == HIDDEN else CodesStep(made, self.decoder.quantizer)
+
+    def shapes(self, codes: int) -> dict[str, tuple[int, ...]]:
+        """Of the inputs of a step of so many codes, by name."""
+        channels = self.config.codebook_dim if self.geometry.seam == HIDDEN else self.config.num_quantizers
+        return {self.geometry.seam: (1, channels, codes), CACHE: (self.layout.numel,)}
+
+    def model(self, codes: int) -> ir.Model:
+        """The step of so many codes as an ONNX graph, before any pass."""
+        if codes not in self._models:
+            shapes = list(self.shapes(codes).values())
+            self._models[codes] = step_graph(self.step(codes), self.geometry.seam, shapes)
+        return self._models[codes]
+
+    def session(self, codes: int) -> Session:
+        """The same, opened."""
+        if codes not in self._sessions:
+            self._sessions[codes] = self.open_session(self.model(codes))
+        return self._sessions[codes]
+
+    @cached_property
+    def host(self) -> ir.Model | None:
+        """The quantizer, which the host looks up; none where the engine takes codes."""
+        return host_graph(self.decoder.quantizer, self.config) if self.geometry.seam == HIDDEN else None
+
+    @cached_property
+    def codes(self) -> CodeArray:
+        """The stream that most gates run on, [1, Q, N]: its last step is partly empty, however it is decoded."""
+        steps = self.geometry.steps
+        plans = [(0, size.codes) for size in steps.values()]
+        if FIRST in steps:
+            plans.append((steps[FIRST].codes, steps[MAIN].codes))
+        return drawn_codes(self.config, proof_length(plans), PROOF_SEED)
+
+    @cached_property
+    def hidden(self) -> FloatArray:
+        """The same behind the quantizer, [1, codebook_dim, N]."""
+        return quantized(self.decoder, self.codes)
+
+    @cached_property
+    def seam(self) -> Array:
+        """What steps take of the stream: codes or hidden states."""
+        return self.codes if self.geometry.seam == CODES else self.hidden
+
+    @cached_property
+    def whole(self) -> tuple[FloatArray, list[FloatArray]]:
+        """The whole decode [1, 1, 1920 N] of the stream, and how far its sines went (`models.qwen3.runs`)."""
+        return voiced_and_watched(self.decoder, self.hidden)
+
+    @cached_property
+    def others(self) -> list[FloatArray]:
+        """How far the sines went on other codes."""
+        codes = drawn_codes(self.config, OTHER_CODES, OTHER_SEED)
+        return voiced_and_watched(self.decoder, quantized(self.decoder, codes))[1]
+
+    def audio_of(self, start: int, stop: int) -> FloatArray:
+        """The whole decode's audio of the codes from `start` up to `stop`, [1, 1, samples]."""
+        rate = self.config.samples_per_code
+        return self.whole[0][..., rate * start : rate * stop]
+
+    def zeros(self) -> FloatArray:
+        """The cache of a stream's start."""
+        return np.zeros(self.layout.numel, np.float32)
+
+    def feed(self, step: CodeStep, cache: FloatArray) -> dict[str, Array]:
+        """The inputs of `step` of the stream, behind `cache`."""
+        return {self.geometry.seam: columns(self.seam, step.start, step.size), CACHE: cache}
