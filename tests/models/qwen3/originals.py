@@ -36,6 +36,8 @@ def random_decoder(config: DecoderConfig = REDUCED, seed: int = 0) -> Decoder:
             value = normal(0.0, mean=0.5) + torch.rand(parameter.shape, generator=draw)
         elif name.endswith("bias"):
             value = normal(0.1)
+        elif name.endswith(("q_proj.weight", "k_proj.weight")):
+            value = normal(1.5 / parameter.shape[1] ** 0.5)  # scores that tell codes apart: about 2 either way
         else:
             value = normal(0.5 / _fan_in(decoder, name, parameter) ** 0.5)
         parameter.requires_grad_(False).copy_(value)
