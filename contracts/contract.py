@@ -39,6 +39,9 @@ _UNPRINTABLE = ("Cc", "Cs")
 RANDOM = "random"
 """Kind of a `Source` of seeded random weights, which stand in for a checkpoint."""
 
+STAND_IN = "seeded random weights: a stand-in, not a voice"
+"""What is said of them."""
+
 
 @dataclass(frozen=True)
 class TensorSpec:

@@ -7,21 +7,22 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from contracts.contract import PassRecord, TensorSpec, Window
+from contracts.contract import PassRecord, TensorSpec
 from contracts.errors import UserInput
 from contracts.manifest import Manifest
 from cost.comparison import OperatorChange, compare_operators, only_in_first, ratio
 from cost.table import LayerCost
 from gates.simulator import GATE as SIMULATOR
+from rknn_tts.emission import Emission, emission_of
 from rknn_tts.inspection import Inspection, inspect_file
 from rknn_tts.numbers import BYTES_PER_MB, CYCLES_PER_MEGACYCLE, KB_PER_MB
-from rknn_tts.present import source_text, window_text
+from rknn_tts.present import cache_text, source_text, step_text, window_text
 from rknn_tts.roles import stage_text
 
 COMPARED = ("engine", "manifest", "layers")
 """Kinds of `Inspection` that are compared."""
 
-FRAME, RUN = "emitted frame", "run"
+FRAME, CODE, RUN = "emitted frame", "emitted code", "run"
 """Units of work."""
 
 _DIGEST_DIGITS = 16
@@ -36,7 +37,7 @@ class Side:
         file: the file that was named.
         kind: "engine", "manifest" or "layers".
         engine_sha256: the engine's digest; None where only its layers are known.
-        units: units of work of one run: the frames that it emits, or 1.
+        units: units of work of one run: the frames or codes that it emits, or 1.
     """
 
     file: str
@@ -89,7 +90,8 @@ class Comparison:
 
     Attributes:
         a, b: which they are.
-        unit: what the costs are divided by: an emitted frame where both have a window, else a run.
+        unit: what the costs are divided by: an emitted frame where both have a window, an emitted code where both are
+            steps, else a run.
         same: whether nothing that is known of both differs.
         targets: the targets, where they differ.
         figures: sums of both.
@@ -132,9 +134,9 @@ def compare_files(a: Path, b: Path, workdir: Path) -> Comparison:
 
 def compare(a: Inspection, b: Inspection) -> Comparison:
     """Compare two engines by what was found of them."""
-    windows = (_window(a), _window(b))
-    unit = FRAME if all(windows) else RUN
-    units_a, units_b = (window.emitted if window and unit == FRAME else 1 for window in windows)
+    emissions = (emission_of(a.manifest), emission_of(b.manifest))
+    unit = _shared_unit(*emissions)
+    units_a, units_b = (emission.count if emission and unit != RUN else 1 for emission in emissions)
     figures = _figures(a, b, units_a, units_b, unit)
     operators = compare_operators(a.cost, b.cost, units_a, units_b) if a.cost and b.cost else ()
     layers_known = a.layers is not None and b.layers is not None
@@ -161,7 +163,7 @@ def compare(a: Inspection, b: Inspection) -> Comparison:
         cpu_come=cpu_come,
         passes=passes,
         facts=facts,
-        notes=_notes(a, b, windows),
+        notes=_notes(a, b, emissions),
     )
 
 
@@ -188,12 +190,14 @@ def _engine_sha256(found: Inspection) -> str | None:
     return found.manifest.engine.sha256 if found.manifest else None
 
 
-def _window(found: Inspection) -> Window | None:
-    return found.manifest.window if found.manifest else None
+def _shared_unit(a: Emission | None, b: Emission | None) -> str:
+    if a is None or b is None or a.unit != b.unit:
+        return RUN
+    return f"emitted {a.unit}"
 
 
 def _figures(a: Inspection, b: Inspection, units_a: int, units_b: int, unit: str) -> tuple[Figure, ...]:
-    per = "frame" if unit == FRAME else "run"
+    per = unit.removeprefix("emitted ")
     costs = [
         ("engine file", "MB", _engine_mb(a), _engine_mb(b)),
         ("layers", "", _layer_count(a), _layer_count(b)),
@@ -202,16 +206,19 @@ def _figures(a: Inspection, b: Inspection, units_a: int, units_b: int, unit: str
         ("traffic", f"MB/{per}", _traffic_mb(a, units_a), _traffic_mb(b, units_b)),
         ("modelled time", f"ms/{per}", _modelled_ms(a, units_a), _modelled_ms(b, units_b)),
     ]
-    if _frames_differ(_window(a), _window(b)):
-        seconds_a, seconds_b = _audio_s(_window(a)), _audio_s(_window(b))
+    emission_a, emission_b = emission_of(a.manifest), emission_of(b.manifest)
+    if _stretches_differ(emission_a, emission_b):
+        seconds_a, seconds_b = _audio_s(emission_a), _audio_s(emission_b)
         costs.append(("modelled time", "ms/s of audio", _modelled_ms(a, seconds_a), _modelled_ms(b, seconds_b)))
     (internal_a, weights_a), (internal_b, weights_b) = _memory_mb(a), _memory_mb(b)
     costs += [
         ("internal memory", "MB", internal_a, internal_b),
         ("weight memory", "MB", weights_a, weights_b),
     ]
-    simulator = _decibels("simulator", _simulator_db(a.manifest), _simulator_db(b.manifest))
-    return (*(_figure(*cost) for cost in costs), simulator)
+    judged_a, judged_b = _simulator_dbs(a.manifest), _simulator_dbs(b.manifest)
+    gates = dict.fromkeys((*judged_a, *judged_b)) or (SIMULATOR,)
+    simulated = (_decibels(gate, judged_a.get(gate), judged_b.get(gate)) for gate in gates)
+    return (*(_figure(*cost) for cost in costs), *simulated)
 
 
 def _figure(name: str, unit: str, a: float | None, b: float | None) -> Figure:
@@ -261,20 +268,24 @@ def _memory_mb(found: Inspection) -> tuple[float | None, float | None]:
     return (memory.internal_kb / KB_PER_MB, memory.weight_kb / KB_PER_MB) if memory else (None, None)
 
 
-def _simulator_db(manifest: Manifest | None) -> float | None:
-    verdicts = manifest.verdicts if manifest else ()
-    found = [verdict.measured for verdict in verdicts if verdict.gate == SIMULATOR]
-    return float(found[0]) if found and isinstance(found[0], (int, float)) else None
+def _simulator_dbs(manifest: Manifest | None) -> dict[str, float | None]:
+    """The simulator's figures by gate: of all outputs, and of those that are judged alone."""
+    found: dict[str, float | None] = {}
+    for verdict in manifest.verdicts if manifest else ():
+        if verdict.gate == SIMULATOR or verdict.gate.startswith(f"{SIMULATOR}."):
+            measured = verdict.measured
+            found.setdefault(verdict.gate, float(measured) if isinstance(measured, (int, float)) else None)
+    return found
 
 
-def _frames_differ(a: Window | None, b: Window | None) -> bool:
-    """Whether a frame of `a` is another stretch of audio than one of `b`."""
-    return a is not None and b is not None and (a.hop, a.sample_rate) != (b.hop, b.sample_rate)
+def _stretches_differ(a: Emission | None, b: Emission | None) -> bool:
+    """Whether a frame or code of `a` is another stretch of audio than one of `b`."""
+    return a is not None and b is not None and (a.samples, a.sample_rate) != (b.samples, b.sample_rate)
 
 
-def _audio_s(window: Window | None) -> float | None:
+def _audio_s(emission: Emission | None) -> float | None:
     """Seconds of audio that a run emits; None where nothing says."""
-    return window.emitted * window.hop / window.sample_rate if window and window.sample_rate else None
+    return emission.audio_s if emission else None
 
 
 def _pass_changes(a: Iterable[PassRecord], b: Iterable[PassRecord]) -> tuple[PassChange, ...]:
@@ -306,6 +317,8 @@ def _manifest_facts(manifest: Manifest) -> dict[str, str]:
         "stage": stage_text(manifest.family, manifest.stage, manifest.role),
         "source": source_text(manifest.source),
         "window": window_text(manifest.window) if manifest.window else "none",
+        "step": step_text(manifest.step) if manifest.step else "none",
+        "cache": cache_text(manifest.cache) if manifest.cache else "none",
         "inputs": _tensors(manifest.inputs),
         "outputs": _tensors(manifest.outputs),
         "graph": f"{manifest.onnx.nodes} nodes, opset {manifest.onnx.opset}",
@@ -337,7 +350,7 @@ def _tensors(tensors: Iterable[TensorSpec]) -> str:
     return ", ".join(f"{tensor.name} {list(tensor.shape)} {tensor.dtype}" for tensor in tensors) or "none"
 
 
-def _notes(a: Inspection, b: Inspection, windows: tuple[Window | None, Window | None]) -> tuple[str, ...]:
+def _notes(a: Inspection, b: Inspection, emissions: tuple[Emission | None, Emission | None]) -> tuple[str, ...]:
     notes = [f"A and B: {note}" for note in a.notes if note in b.notes]
     notes += [f"A: {note}" for note in a.notes if note not in b.notes]
     notes += [f"B: {note}" for note in b.notes if note not in a.notes]
@@ -346,17 +359,19 @@ def _notes(a: Inspection, b: Inspection, windows: tuple[Window | None, Window | 
             notes.append(f"What {name} costs is not known: nothing says which layers it has.")
         elif bad := _impossible(found):
             notes.append(f"The manifest of {name} states {bad}, which no build has: it is left out.")
-    window_a, window_b = windows
-    if a.layers and b.layers and bool(window_a) != bool(window_b):
-        which = "A" if window_a else "B"
-        notes.append(f"Only {which} is known to have a window: costs are of a run, not of an emitted frame.")
-    if _frames_differ(window_a, window_b):
-        notes.append(_frames_note(window_a, window_b))
+    emission_a, emission_b = emissions
+    if a.layers and b.layers and (known := emission_a or emission_b) and not (emission_a and emission_b):
+        which, what = "A" if emission_a else "B", "have a window" if known.unit == "frame" else "be a step"
+        notes.append(f"Only {which} is known to {what}: costs are of a run, not of an emitted {known.unit}.")
+    if emission_a and emission_b and emission_a.unit != emission_b.unit:
+        notes.append(f"A emits {emission_a.unit}s and B {emission_b.unit}s: costs are of a run.")
+    elif emission_a and emission_b and _stretches_differ(emission_a, emission_b):
+        notes.append(_stretch_note(emission_a, emission_b))
     return tuple(notes)
 
 
-def _frames_note(a: Window | None, b: Window | None) -> str:
-    told = "A frame of A is another stretch of audio than one of B"
+def _stretch_note(a: Emission, b: Emission) -> str:
+    told = f"A {a.unit} of A is another stretch of audio than one of B"
     if _audio_s(a) is None or _audio_s(b) is None:
         return f"{told}, and without a sample rate of both nothing compares them."
     return f"{told}: compare by second of audio."

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Mapping
 from pathlib import Path
 
-from contracts.contract import NAME_ADVICE, Contract, is_file_name
+import onnx_ir as ir
+
+from contracts.contract import NAME_ADVICE, RANDOM, STAND_IN, Contract, TensorSpec, is_file_name
 from contracts.errors import UserInput
 from contracts.files import sha256_of
 from converters.onnx_file import external_files, read_onnx
@@ -19,6 +22,7 @@ from rknn_tts.carried import (
     without_carried,
 )
 from rknn_tts.export_step import Proof
+from rknn_tts.finished_graph import described
 from rknn_tts.foreign_onnx import digests_of, open_foreign
 from rknn_tts.graph_at_hand import OnnxSource
 from rknn_tts.progress import Say
@@ -50,6 +54,8 @@ def open_source(path: Path, request: Request, target: str, steps: Steps, say: Sa
                 f"--{name.replace('_', '-')} for it."
             )
 
+    _check_shapes(contract, model, str(path))
+
     def bare(folder: Path) -> None:
         (folder / "model.onnx").write_bytes(_exported_graph(path))
         _check_unchanged(path, before)
@@ -58,7 +64,7 @@ def open_source(path: Path, request: Request, target: str, steps: Steps, say: Sa
     feeds = feeds_to_npz(carried_feeds(model, str(path)))
     originals = feeds_to_npz(carried_originals(model, str(path)))
     host, notes = _host_beside(contract, path)
-    notes += _cuts_notes(contract, target)
+    notes += (*_cuts_notes(contract, target), *_stand_in_notes(contract))
     proof = Proof(contract.passes, contract.verdicts, contract.measurements)
     contract = dataclasses.replace(contract, passes=(), verdicts=(), measurements=())
     _check_unchanged(path, before)
@@ -84,6 +90,30 @@ def _cuts_notes(contract: Contract, target: str) -> tuple[str, ...]:
     chosen = contract.cuts_for or "no target in particular"
     slower = f"passes that pay on {target} may be missing, and the engine slower than it need be"
     return (f"It was exported for {chosen}: {slower}; export --target {target} chooses them for it.",)
+
+
+def _stand_in_notes(contract: Contract) -> tuple[str, ...]:
+    return (f"It was exported with {STAND_IN}.",) if contract.source.kind == RANDOM else ()
+
+
+def _check_shapes(contract: Contract, model: ir.Model, where: str) -> None:
+    """See that the graph takes and gives what its contract says.
+
+    Raises:
+        UserInput: it does not; the first tensor that differs is told.
+    """
+    real = described(contract, model, ())
+    for what, told, found in (("input", contract.inputs, real.inputs), ("output", contract.outputs, real.outputs)):
+        for a, b in itertools.zip_longest(told, found):
+            if a != b:
+                raise UserInput(
+                    f"{where}: carries the contract of another graph: its {what} {_tensor(a)} is {_tensor(b)} in the "
+                    "graph itself; export it again."
+                )
+
+
+def _tensor(spec: TensorSpec | None) -> str:
+    return f"{spec.name!r:.60} {list(spec.shape)!s:.60} {spec.dtype:.20}" if spec is not None else "missing"
 
 
 def _check_unchanged(path: Path, before: Mapping[str, str]) -> None:

@@ -20,7 +20,7 @@ from rknn_tts.places import ANOTHER_FOLDER, Places, engine_places, make_folder, 
 from rknn_tts.progress import Say
 from rknn_tts.publication import Finished, publish_engine, publish_set
 from rknn_tts.request import Request
-from rknn_tts.roles import RoleSay, verdicts_of
+from rknn_tts.roles import RoleSay, shared_cache, verdicts_of
 from rknn_tts.steps import Steps
 
 
@@ -37,8 +37,10 @@ def convert_set(request: Request, target: str, sources: Sequence[OnnxSource], st
     """Compile `sources`, which belong together, and publish all engines with the manifest of their set, or none.
 
     Raises:
-        UserInput, GateFailure, ToolFailure, NotWritten: see `finish_engine`; or `--output` names one file.
+        UserInput, GateFailure, ToolFailure, NotWritten: see `finish_engine`; or `--output` names one file, or their
+            caches are unlike.
     """
+    shared_cache([source.contract for source in sources])
     place = set_place(sources[0].contract, target, request.output)
     check_set_place(sources, place, request.output is not None)
     for source in sources:  # a place that is refused is refused before anything is built

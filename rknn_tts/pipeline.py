@@ -34,7 +34,7 @@ from rknn_tts.places import ANOTHER_PLACE, check_set_output, export_failed_place
 from rknn_tts.progress import Say
 from rknn_tts.publish import each_once, publish
 from rknn_tts.request import Request
-from rknn_tts.roles import RoleSay, measurements_of, verdicts_of
+from rknn_tts.roles import RoleSay, measurements_of, shared_cache, verdicts_of
 from rknn_tts.sample import add_sample, check_sample_folder
 from rknn_tts.saving import ANOTHER_PLACE_TO_SAVE, saved_checkpoint
 from rknn_tts.steps import Steps, open_steps
@@ -124,6 +124,7 @@ def _exports_of_set(
     sources: Sequence[OnnxSource], target: str | None, request: Request, steps: Steps, say: Say
 ) -> list[FinishedExport]:
     """The exports of engines that belong together; each verdict says of which it is."""
+    shared_cache([source.contract for source in sources])
     made: list[FinishedExport] = []
     for source in sources:
         role = source.contract.role

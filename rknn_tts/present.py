@@ -5,15 +5,22 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from contracts.contract import Source, Window
+from contracts.contract import RANDOM, STAND_IN, Cache, CodeStep, Source, Window
 from contracts.manifest import CpuLayer, Layers, LogSummary, Manifest, RegtaskCount
 from contracts.verdicts import Measurement, Status, Verdict
 from rknn_tts.blocks import Block, Facts, Notice, Row, Table, Tone
+from rknn_tts.emission import Emission, emission_of
 from rknn_tts.numbers import CYCLES_PER_MEGACYCLE, figures, number, size
 from rknn_tts.outcome import Outcome
 from rknn_tts.report import Report
 
 MODELLED = "modelled, not measured on a board"
+
+_ATTENTION = ("keys", "values")
+"""Ends of the names of a cache's slices that attention looks back at."""
+
+_CACHE_BYTES = 4
+"""Of one float32."""
 
 _TONES: dict[Status, Tone] = {Status.PASSED: "good", Status.FAILED: "bad", Status.UNPROVEN: "warn"}
 
@@ -162,8 +169,9 @@ def manifest_pairs(manifest: Manifest, *, name_cpu_layers: bool = True) -> list[
     ]
     if manifest.window:
         pairs.append(("window", window_text(manifest.window)))
+    pairs += step_pairs(manifest.step, manifest.cache)
     if manifest.layers:
-        pairs += layers_pairs(manifest.layers, manifest.window)
+        pairs += layers_pairs(manifest.layers, emission_of(manifest))
         pairs += [("on the CPU", text) for text in cpu_texts(manifest.layers.cpu)] if name_cpu_layers else []
     if manifest.memory:
         internal, weights = size(manifest.memory.internal_kb), size(manifest.memory.weight_kb)
@@ -171,10 +179,16 @@ def manifest_pairs(manifest: Manifest, *, name_cpu_layers: bool = True) -> list[
     return pairs + log_pairs(manifest.log)
 
 
-def layers_pairs(layers: Layers, window: Window | None) -> list[tuple[str, str]]:
+def step_pairs(step: CodeStep | None, cache: Cache | None) -> list[tuple[str, str]]:
+    """What a stage that keeps a state takes, and keeps."""
+    pairs = [("step", step_text(step))] if step else []
+    return [*pairs, ("cache", cache_text(cache))] if cache else pairs
+
+
+def layers_pairs(layers: Layers, emission: Emission | None) -> list[tuple[str, str]]:
     """What the layers come to: the modelled time, how many they are, cycles and traffic."""
     return [
-        ("time", f"{_time(layers.modelled_ms, window)} ({MODELLED})"),
+        ("time", f"{_time(layers.modelled_ms, emission)} ({MODELLED})"),
         ("layers", f"{layers.count}, {len(layers.cpu)} of them on the CPU"),
         ("work", f"{number(layers.cycles / CYCLES_PER_MEGACYCLE, 3)} megacycles, {size(layers.rw_kb)} of traffic"),
     ]
@@ -209,7 +223,8 @@ def _regtask_text(key: RegtaskCount) -> str:
 
 def source_text(source: Source) -> str:
     """Where the weights come from."""
-    return f"{source.name} ({source.kind}), sha256 {source.sha256[:16]}"
+    digest = f"sha256 {source.sha256[:16]}"
+    return f"{STAND_IN}, {digest}" if source.kind == RANDOM else f"{source.name} ({source.kind}), {digest}"
 
 
 def window_text(window: Window) -> str:
@@ -221,11 +236,29 @@ def window_text(window: Window) -> str:
     )
 
 
-def _time(modelled_ms: float, window: Window | None) -> str:
+def step_text(step: CodeStep) -> str:
+    """The geometry of a step of codes."""
+    rate = f" at {step.sample_rate} Hz" if step.sample_rate else ""
+    dropped = f" = {step.context} + {step.emitted} (context, emitted)" if step.context else ""
+    seen = f"; sees {step.kv_len} earlier" if step.kv_len else ""
+    heads = f", heads of {step.head_dim}" if step.head_dim else ""
+    return f"{step.codes} codes{dropped}, {step.samples_per_code} samples a code{rate}{seen}{heads}"
+
+
+def cache_text(cache: Cache) -> str:
+    """How large a state is, and what lies in it: `1303424 numbers (5.2 MB): 8 keys, 8 values, 4 others`."""
+    text = f"{cache.numel} numbers ({size(cache.numel * _CACHE_BYTES / 1000)})"
+    last = [part.name.rpartition(".")[2] for part in cache.layout]
+    attention = [f"{last.count(name)} {name}" for name in _ATTENTION if name in last]
+    others = sum(name not in _ATTENTION for name in last)
+    told = [*attention, *([f"{others} other{'s' * (others > 1)}"] if others else [])]
+    return f"{text}: {', '.join(told)}" if told else text
+
+
+def _time(modelled_ms: float, emission: Emission | None) -> str:
     text = f"{number(modelled_ms, 3)} ms a run"
-    if window and window.sample_rate:
-        audio_ms = 1000 * window.emitted * window.hop / window.sample_rate
-        text += f" for {audio_ms:.0f} ms of audio"
+    if emission and emission.audio_s:
+        text += f" for {1000 * emission.audio_s:.0f} ms of audio"
     return text
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from cost.comparison import OperatorChange
 from cost.table import LayerCost
 from rknn_tts.blocks import Block, Facts, Notice, Row, Table, Tone
-from rknn_tts.comparison import FRAME, Comparison, Figure
+from rknn_tts.comparison import RUN, Comparison, Figure
 from rknn_tts.numbers import column, figures, number
 from rknn_tts.present import MODELLED
 from rknn_tts.present_inspection import node_name
@@ -55,11 +55,11 @@ def _differences(comparison: Comparison) -> Iterable[Block]:
 
 
 def _unit_text(comparison: Comparison) -> str:
-    if comparison.unit != FRAME:
+    if comparison.unit == RUN:
         return f"of one run; {MODELLED}"
     a, b = comparison.a.units, comparison.b.units
     emitted = f"each run emits {a}" if a == b else f"a run of A emits {a}, one of B {b}"
-    return f"of one emitted frame ({emitted}); {MODELLED}"
+    return f"of one {comparison.unit} ({emitted}); {MODELLED}"
 
 
 def _figure_table(comparison: Comparison) -> Table:
@@ -74,7 +74,7 @@ def _figure_row(figure: Figure) -> Row:
 
 
 def _operator_table(comparison: Comparison) -> Table:
-    per = "frame" if comparison.unit == FRAME else "run"
+    per = comparison.unit.removeprefix("emitted ")
     changed = [change for change in comparison.operators if change.differs]
     alike = [change for change in comparison.operators if not change.differs]
     shown = [*changed, *_in_one(alike)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from contracts.contract import Contract, PassRecord
+from contracts.contract import STAND_IN, Contract, PassRecord
 from contracts.serial import Json
 from contracts.verdicts import Measurement, Verdict
 from cost.table import CostRow, LayerCost
@@ -17,6 +17,7 @@ from rknn_tts.present import (
     manifest_pairs,
     measurement_table,
     source_text,
+    step_pairs,
     unproven_notices,
     verdict_table,
     window_text,
@@ -74,8 +75,14 @@ def _engine_pairs(engine: EngineHeader) -> list[tuple[str, str]]:
             for key in ("family", "stage", "role", "source")
             if engine.contract.get(key)
         ]
+        if engine.contract.get("stand_in"):
+            pairs.append(("weights", STAND_IN))
         if window := engine.contract.get("window"):
             pairs.append(("window", f"{_value(window)} (frames, emitted, left, right, samples a frame, sample rate)"))
+        if step := engine.contract.get("step"):
+            pairs.append(("step", f"{_value(step)} (codes, samples a code, sample rate, emitted)"))
+        if cache := engine.contract.get("cache"):
+            pairs.append(("cache", f"{_value(cache)} numbers"))
     else:
         pairs.append(("contract", "none: it was not built by rknn-tts"))
     return pairs
@@ -97,6 +104,7 @@ def _contract_pairs(contract: Contract) -> list[tuple[str, str]]:
     ]
     if contract.window:
         pairs.append(("window", window_text(contract.window)))
+    pairs += step_pairs(contract.step, contract.cache)
     if contract.host:
         pairs.append(("host half", contract.host.file))
     return pairs

@@ -19,7 +19,7 @@ from rknn_tts.graph_at_hand import GraphInfo, NumericGates, twin_of, with_proof
 from rknn_tts.outcome import Outcome
 from rknn_tts.places import Places
 from rknn_tts.publish import each_once, publish
-from rknn_tts.roles import measurements_of, verdicts_of
+from rknn_tts.roles import measurements_of, shared_cache, verdicts_of
 from rknn_tts.steps import Steps
 
 TOOLKIT = "rknn-toolkit2"
@@ -78,15 +78,21 @@ def publish_set(members: Sequence[Finished], place: Path, steps: Steps) -> Outco
 
     Raises:
         NotWritten: a place cannot be written; all of them are as they were.
-        ToolFailure: their host halves are unlike.
+        ToolFailure: their host halves, or the caches that they keep, are unlike.
     """
     publications = [publication_of(member) for member in members]
     names = tuple(member.build.places.manifest.name for member in members)
-    manifest = (place, manifest_text(SetManifest(names)).encode())
+    contracts = [member.build.source.contract for member in members]
+    engines = {
+        contract.role: member.build.places.engine.name
+        for contract, member in zip(contracts, members, strict=True)
+        if contract.role is not None
+    }
+    manifest = (place, manifest_text(SetManifest(names, engines, shared_cache(contracts))).encode())
     files = each_once((*(item for p in publications for item in p.files), manifest))
     publish(files)
     outcomes = tuple(_outcome(*both, steps) for both in zip(members, publications, strict=True))
-    roles = [member.build.source.contract.role for member in members]
+    roles = [contract.role for contract in contracts]
     verdicts = tuple(v for role, o in zip(roles, outcomes, strict=True) for v in verdicts_of(role, o.verdicts))
     notes = (note for member, p in zip(members, publications, strict=True) for note in _notes(member, p.manifest))
     return Outcome(
@@ -125,6 +131,7 @@ def publication_of(finished: Finished) -> Publication:
         host=contract.host if source.host is not None else None,
         window=contract.window,
         cache=contract.cache,
+        step=contract.step,
         noise=contract.noise,
         thresholds=contract.thresholds,
         passes=contract.passes,

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from contracts.contract import Cache, Contract
+from contracts.errors import ToolFailure
 from contracts.verdicts import Measurement, Verdict
 from rknn_tts.progress import Say
 
@@ -24,6 +26,22 @@ def verdicts_of(role: str | None, verdicts: Iterable[Verdict]) -> tuple[Verdict,
 def measurements_of(role: str | None, measurements: Iterable[Measurement]) -> tuple[Measurement, ...]:
     """`measurements` as they are told among those of other engines: `short.build.wall`."""
     return tuple(replace(figure, name=f"{role}.{figure.name}") for figure in measurements)
+
+
+def shared_cache(contracts: Sequence[Contract]) -> Cache | None:
+    """The cache of those engines that keep one, the same for all, so that each goes on where another ended.
+
+    Raises:
+        ToolFailure: two are laid out otherwise.
+    """
+    keeping = [contract for contract in contracts if contract.cache is not None]
+    for other in keeping[1:]:
+        if other.cache != keeping[0].cache:
+            raise ToolFailure(
+                f"The engines of {other.family} {other.stage} do not share a cache: {keeping[0].role} lays it out in "
+                f"another way than {other.role}; this is a bug of the stage."
+            )
+    return keeping[0].cache if keeping else None
 
 
 @dataclass(frozen=True)

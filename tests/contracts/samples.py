@@ -56,7 +56,14 @@ STEP_CONTRACT = Contract(
     source=Source("random", SHA, "random"),
     inputs=(TensorSpec("hidden", (1, 512, 37)), TensorSpec("cache", (1303424,))),
     outputs=(TensorSpec("audio", (1, 1, 71040)), TensorSpec("cache_out", (1303424,))),
-    cache=Cache(1303424, (CacheSlice("key.0", 0, (1, 16, 71, 64)), CacheSlice("value.0", 72704, (1, 16, 71, 64)))),
+    cache=Cache(
+        1303424,
+        (
+            CacheSlice("layers.0.keys", 0, (16, 71, 64)),
+            CacheSlice("layers.0.values", 72704, (16, 71, 64)),
+            CacheSlice("valid", 145408, (71,)),
+        ),
+    ),
     thresholds={"simulator.audio": 33.0, "simulator.cache_out": 43.0},
     role="window",
     step=STEP,

@@ -6,10 +6,11 @@ import json
 import math
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from contracts.contract import PassRecord, Window
+from contracts.contract import Cache, CodeStep, PassRecord, Window
 from contracts.errors import UserInput
 from contracts.manifest import CpuLayer, Layers, Manifest, Memory, SetManifest, manifest_text
 from contracts.serial import to_json
@@ -17,7 +18,7 @@ from contracts.verdicts import at_least
 from cost.model import modelled_ms
 from cost.table import cpu_layers_of_sums
 from gates.simulator import GATE
-from rknn_tts.comparison import FRAME, RUN, Comparison, FactChange, Figure, PassChange, compare, compare_files
+from rknn_tts.comparison import CODE, FRAME, RUN, Comparison, FactChange, Figure, PassChange, compare, compare_files
 from rknn_tts.inspection import Inspection
 from rknn_tts.report import Report, report_json
 from rknn_tts.request import Request
@@ -318,3 +319,44 @@ def test_comparison_goes_whole_into_json() -> None:
         data["diff"]
     )
     assert data["request"]["a"] == "a.json"
+
+
+def of_codes(codes: int, context: int = 0, **others: Any) -> Manifest:
+    step = CodeStep(codes, 1920, 24000, 71, 64, context, codes - context)
+    return replace(A, window=None, step=step, cache=Cache(12, ()), **others)
+
+
+def test_costs_are_of_an_emitted_code_when_both_are_steps() -> None:
+    b = of_codes(37, 25, layers=replace(LAYERS, cycles=1_200_000))
+    comparison = compared(of_codes(64), b)
+    assert (comparison.unit, comparison.a.units, comparison.b.units) == (CODE, 64, 12)
+    cycles = figure(comparison, "cycles")  # by hand: 9 / 64 and 1.2 / 12
+    assert (cycles.unit, cycles.a, round(cycles.b or 0, 9)) == ("M/code", 0.140625, 0.1)
+    assert [fact.name for fact in comparison.facts] == ["step"]
+    assert comparison.notes == ()
+
+
+def test_costs_are_of_a_run_and_a_second_of_audio_when_one_emits_codes_and_the_other_frames() -> None:
+    comparison = compared(A, of_codes(64))
+    assert (comparison.unit, comparison.a.units, comparison.b.units) == (RUN, 1, 1)
+    assert "A emits frames and B codes: costs are of a run." in comparison.notes
+    # By hand: 45 x 256 / 22050 s and 64 x 1920 / 24000 s of audio in 18.5 ms.
+    time = figure(comparison, "modelled time", "ms/s of audio")
+    assert [time.a, time.b] == [pytest.approx(18.5 / (45 * 256 / 22050)), pytest.approx(18.5 / 5.12)]
+
+
+def test_costs_are_of_a_run_when_only_one_is_a_step() -> None:
+    comparison = compared(of_codes(64), replace(A, window=None))
+    assert comparison.unit == RUN
+    assert "Only A is known to be a step: costs are of a run, not of an emitted code." in comparison.notes
+
+
+def test_outputs_that_are_judged_alone_are_compared_each() -> None:
+    a = replace(A, verdicts=(at_least("simulator.audio", 36.0, 33, "dB"), at_least("simulator.state", 45.0, 43, "dB")))
+    b = replace(A, verdicts=(at_least("simulator.audio", 38.5, 33, "dB"), at_least("simulator", 50.0, 40, "dB")))
+    found = [figure for figure in compared(a, b).figures if figure.name.startswith("simulator")]
+    assert found == [
+        Figure("simulator.audio", "dB", 36.0, 38.5, 2.5, None),
+        Figure("simulator.state", "dB", 45.0, None, None, None),
+        Figure("simulator", "dB", None, 50.0, None, None),
+    ]

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,7 @@ import onnx
 import onnx_ir as ir
 import pytest
 
-from contracts.contract import Contract, HostHalf, PassRecord, Source, TensorSpec
+from contracts.contract import Cache, CodeStep, Contract, HostHalf, PassRecord, Source, TensorSpec
 from contracts.errors import UserInput
 from contracts.files import sha256_of_bytes
 from contracts.verdicts import at_least
@@ -144,3 +145,33 @@ def test_file_that_is_no_onnx_is_refused(tmp_path: Path, steps: Steps, content: 
     path.write_bytes(content)
     with pytest.raises(UserInput, match=r"net\.onnx: is not an ONNX model"):
         opened(path, steps)
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        (
+            {"inputs": (TensorSpec("x", (1, 5)),)},
+            r"its input 'x' \[1, 5\] float32 is 'x' \[1, 4\] float32 in the graph",
+        ),
+        ({"inputs": ()}, r"its input missing is 'x' \[1, 4\] float32"),
+        ({"outputs": (TensorSpec("y", (1, 4)), TensorSpec("z", (1,)))}, r"its output 'z' \[1\] float32 is missing"),
+        ({"cache": Cache(4, ()), "step": CodeStep(4, 1, None, None, None, 0, 4)}, "its input 'cache' 0"),
+    ],
+)
+def test_contract_that_contradicts_its_graph_is_refused(
+    tmp_path: Path, steps: Steps, changes: dict[str, Any], says: str
+) -> None:
+    contract = Contract("piper", "decoder", SOURCE, (TensorSpec("x", (1, 4)),), (TensorSpec("y", (1, 4)),))
+    path = tmp_path / "sealed.onnx"
+    path.write_bytes(carry(scale_proto(2.0).SerializeToString(), dataclasses.replace(contract, **changes), FEEDS))
+    with pytest.raises(UserInput, match=rf"^.*sealed\.onnx: carries .*{says}.*export it again"):
+        opened(path, steps)
+
+
+def test_exported_onnx_says_that_it_is_a_stand_in(tmp_path: Path, steps: Steps) -> None:
+    source = Source("random", "ab" * 32, "random")
+    contract = Contract("piper", "decoder", source, (TensorSpec("x", (1, 4)),), (TensorSpec("y", (1, 4)),))
+    path = tmp_path / "x.onnx"
+    path.write_bytes(carry(scale_proto(2.0).SerializeToString(), contract, FEEDS))
+    assert "It was exported with seeded random weights: a stand-in, not a voice." in opened(path, steps).notes

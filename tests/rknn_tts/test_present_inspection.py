@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
 
-from contracts.contract import PassRecord
+from contracts.contract import PassRecord, short_contract
 from cost.table import CostRow, LayerCost, cpu_layers_of_sums
 from rknn_tts.blocks import plain_text
 from rknn_tts.engine_file import EngineHeader
 from rknn_tts.inspection import Inspection, OnnxFacts, OnnxTensor
 from rknn_tts.present_inspection import inspection_blocks
-from tests.contracts.samples import CONTRACT
+from tests.contracts.samples import CONTRACT, STEP, STEP_CONTRACT
 from tests.rknn_tts.samples import MANIFEST
 
 SHA = "0123456789abcdef" * 4
@@ -128,3 +129,30 @@ def test_notes_come_as_warnings_and_control_characters_as_text() -> None:
     shown = lines(notes=("It is stale.",), members=("a\x1b[31m.rknn",))
     assert "member: a\\x1b[31m.rknn" in shown
     assert shown[-1] == "note: It is stale."
+
+
+STEP_MANIFEST = replace(
+    MANIFEST, window=None, step=STEP, cache=STEP_CONTRACT.cache, source=STEP_CONTRACT.source, role="window"
+)
+STEP_LINES = (
+    "source: seeded random weights: a stand-in, not a voice, sha256 0123456789abcdef",
+    "step: 37 codes = 25 + 12 (context, emitted), 1920 samples a code at 24000 Hz; sees 71 earlier, heads of 64",
+    "cache: 1303424 numbers (5.2 MB): 1 keys, 1 values, 1 other",
+)
+
+
+def test_step_is_told_with_its_cache_and_what_its_weights_are() -> None:
+    shown = lines(kind="manifest", manifest=STEP_MANIFEST)
+    assert set(STEP_LINES) <= set(shown)
+    # 12 of the 37 codes, 1920 / 24000 s each.
+    assert "time: 26.1 ms a run for 960 ms of audio (modelled, not measured on a board)" in shown
+    shown = lines(kind="onnx", onnx=facts(contract=STEP_CONTRACT))
+    assert set(STEP_LINES) <= set(shown)
+
+
+def test_engine_alone_tells_its_step_its_cache_and_that_it_is_a_stand_in() -> None:
+    carried = json.loads(short_contract(STEP_CONTRACT, "rk3588", "2.3.2"))
+    shown = lines(engine=EngineHeader(("rk3588",), "2.3.2", (), carried, 0, ()))
+    assert "weights: seeded random weights: a stand-in, not a voice" in shown
+    assert "step: 37, 1920, 24000, 12 (codes, samples a code, sample rate, emitted)" in shown
+    assert "cache: 1303424 numbers" in shown

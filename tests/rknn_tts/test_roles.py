@@ -1,12 +1,15 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 
 import pytest
 
+from contracts.contract import Cache, CacheSlice, Contract, Source
+from contracts.errors import ToolFailure
 from contracts.verdicts import Measurement, at_least, unproven
 from rknn_tts.progress import PlainSay
-from rknn_tts.roles import RoleSay, measurements_of, stage_text, verdicts_of
+from rknn_tts.roles import RoleSay, measurements_of, shared_cache, stage_text, verdicts_of
 from tests.rknn_tts.workshop import Heard
 
 
@@ -54,3 +57,22 @@ def test_role_say_has_a_line_for_each_engines_step_where_lines_are_written() -> 
         for stage in ("loading", "fusing"):
             RoleSay(plain, role).step(f"building for rk3588: {stage}")
     assert stream.getvalue() == "building for rk3588 (full)\nbuilding for rk3588 (short)\n"
+
+
+def keeping(role: str, cache: Cache | None) -> Contract:
+    return Contract("qwen3", "speech_decoder", Source("random", "ab" * 32, "random"), (), (), cache=cache, role=role)
+
+
+KEYS, VALUES = CacheSlice("keys", 0, (6,)), CacheSlice("values", 6, (6,))
+
+
+def test_shared_cache_is_the_one_of_all_that_keep_one() -> None:
+    cache = Cache(12, (KEYS, VALUES))
+    assert shared_cache([keeping("window", None), keeping("main", cache), keeping("first", cache)]) == cache
+    assert shared_cache([keeping("main", None), keeping("first", None)]) is None
+
+
+@pytest.mark.parametrize("other", [Cache(13, (KEYS, VALUES)), Cache(12, (replace(KEYS, name="values"), VALUES))])
+def test_shared_cache_is_refused_when_two_lay_it_out_in_other_ways(other: Cache) -> None:
+    with pytest.raises(ToolFailure, match="main lays it out in another way than first"):
+        shared_cache([keeping("main", Cache(12, (KEYS, VALUES))), keeping("window", None), keeping("first", other)])

@@ -12,7 +12,7 @@ from xml.etree import ElementTree as ET
 import onnx
 import pytest
 
-from contracts.contract import contract_from_metadata
+from contracts.contract import Cache, CacheSlice, Contract, Source, TensorSpec, contract_from_metadata
 from contracts.errors import EXIT_FAILED, GateFailure, NotWritten, ToolFailure, UserInput
 from contracts.files import sha256_of_bytes
 from contracts.manifest import read_manifest
@@ -31,6 +31,7 @@ from tests.rknn_tts.stand_in_stage import (
     LOG_SHORT,
     SET,
     SHORT,
+    SIZES,
     Doubled,
     by_role,
     doubled,
@@ -96,6 +97,8 @@ def test_set_has_both_engines_and_its_manifest_behind_them(made: tuple[Workshop,
     assert workshop.json(SET) == {
         "schema": "rknn-tts/set/1",
         "members": ["twin-net-full.json", "twin-net-short.json"],
+        "roles": {"full": "twin-net-full.rknn", "short": "twin-net-short.rknn"},
+        "cache": None,
     }
     assert (done.files[0], done.files[-1]) == (f"{FULL}.rknn", SET)
     assert Counter(done.files) == Counter(BOTH | {f"{stem}.layers.json" for stem in (LOG_FULL, LOG_SHORT)})
@@ -415,3 +418,32 @@ def test_failed_verdict_of_the_stages_own_keeps_the_set_from_being_built(worksho
     with pytest.raises(GateFailure, match=r"own.*it cannot be"):
         build(workshop)
     assert content(workshop, BOTH) == {}
+
+
+CACHE = Cache(8, (CacheSlice("keys", 0, (2, 4)),))
+
+
+def keep_caches(stage: Doubled, full: Cache, short: Cache) -> None:
+    """Have both engines of the next set keep a cache."""
+    source = Source("mini.json", "ab" * 32, "checkpoint")
+    for role, cache in (("full", full), ("short", short)):
+        x, y = (TensorSpec(name, (1, SIZES[role])) for name in "xy")
+        stage.changes[role] = {"contract": Contract("twin", "net", source, (x,), (y,), cache=cache)}
+
+
+def test_set_tells_the_cache_that_its_engines_share(workshop: Workshop, stage: Doubled) -> None:
+    keep_caches(stage, CACHE, CACHE)
+    build(workshop)
+    assert workshop.json(SET)["cache"] == {"numel": 8, "layout": [{"name": "keys", "offset": 0, "shape": [2, 4]}]}
+    assert {read_manifest(workshop.folder / f"{stem}.json").cache for stem in (FULL, SHORT)} == {CACHE}
+
+
+@pytest.mark.parametrize("command", ["engine", "export"])
+def test_set_of_unlike_caches_is_refused_before_anything_is_built(
+    workshop: Workshop, stage: Doubled, command: str
+) -> None:
+    keep_caches(stage, CACHE, dataclasses.replace(CACHE, numel=9))
+    target = {"target": "rk3588"} if command == "engine" else {}
+    with pytest.raises(ToolFailure, match="full lays it out in another way than short"):
+        workshop.run(command, None, family="twin", checkpoint=checkpoint(workshop), **target)
+    assert workshop.files() == set()
