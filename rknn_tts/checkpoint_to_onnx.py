@@ -271,6 +271,7 @@ def _file_given(text: str, fetch_hub: FetchHub) -> Checkpoint:
 
 
 def _fetch_hub(say: Say, reference: str) -> Path:
+    ensure_extras(frozenset({"hub"}), say)
     from rknn_tts.hub import fetch_hub  # its client only where a user names a place there
 
     say.step(f"looking for {reference}")

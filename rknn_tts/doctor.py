@@ -29,8 +29,9 @@ Status = Literal["ok", "warning", "problem"]
 
 # Modules that the toolkit imports by name: a file or folder of that name in the working directory comes first.
 SHADOWED = ("onnx", "rknn", "cv2")
-# What stages may ask for (`Stage.extras`). Named here as well: the stages themselves import what may be broken.
-EXTRAS = frozenset({"torch"})
+# What stages (`Stage.extras`) and checkpoints may ask for, and the package that says whether it is there: the others of
+# a lock may have come with another. Named here as well: the stages themselves import what may be broken.
+EXTRAS = {"hub": "huggingface-hub", "torch": "torch"}
 # What a converter build shows most of: the rest of its versions are in the lock.
 _TOLD = ("rknn-toolkit2", "onnx", "onnxruntime", "numpy", "protobuf", "setuptools")
 # Piper's decoder peaks at about 510 MB in the toolkit, and onnxruntime runs beside it.
@@ -156,8 +157,8 @@ def _examine_packages(wanted: Wanted, versions: Mapping[str, str]) -> Iterator[F
 
 
 def examine_extras(root: Path) -> Iterator[Finding]:
-    """What some families need beyond the toolchain, in its environment: added when one is first converted."""
-    for extra in sorted(EXTRAS & set(extras(root))):
+    """What some families and checkpoints need beyond the toolchain, in its environment: added when one first does."""
+    for extra in sorted(EXTRAS.keys() & set(extras(root))):
         wanted = parse_name(root, f"{TOOLCHAIN}+{extra}")
         if judge(wanted).kind in ("ready", "lacking"):
             yield _examine_extra(wanted, extra, wanted.locks[1])
@@ -166,15 +167,15 @@ def examine_extras(root: Path) -> Iterator[Finding]:
 def _examine_extra(wanted: Wanted, extra: str, lock: Lock) -> Finding:
     name = f"{wanted.folder.name}: {extra}"
     versions, pins = installed_versions(wanted.folder), pinned_versions(lock.path)
-    found = [f"{package} {versions[package]}" for package in pins if package in versions]
-    if not found:
-        when = f"it is added when a family first needs it ({size_text([lock])})"
+    package = EXTRAS[extra]
+    if package not in versions:
+        when = f"it is added when a family or a checkpoint first needs it ({size_text([lock])})"
         return Finding(name, "not there yet", "ok", f"{when}; `environments/run {wanted.name}` adds it now")
     wrong = [text for _, text in differences(versions, pins)]
     if wrong:
         again = f"not what the lock says: remove {wanted.folder} and run `environments/run {wanted.name}`"
         return Finding(name, "; ".join(wrong), "warning", again)
-    return Finding(name, ", ".join(found), "ok")
+    return Finding(name, f"{package} {versions[package]}", "ok")
 
 
 def examine_named_converter(environ: Mapping[str, str]) -> Iterator[Finding]:

@@ -145,13 +145,39 @@ def test_examine_extras_compares_the_version_when_torch_is_there(
     assert (found.status, found.found) == (status, text)
 
 
+def add_hub_lock(root: Path) -> None:
+    lock = "# Size: 30 MB\nhuggingface-hub==0.36.2 ; x\nfilelock==4.3.1 ; x\n"
+    (root / "requirements" / "hub.txt").write_text(lock)
+
+
+def test_examine_extras_says_how_to_have_the_hub_when_only_what_it_shares_is_there(root: Path) -> None:
+    set_up(root, "toolchain", {"rich": "15.0.0", "filelock": "4.0.0"})
+    add_hub_lock(root)
+    (found,) = examine_extras(root)
+    assert (found.name, found.found, found.status) == (".venv: hub", "not there yet", "ok")
+    assert "(about 30 MB); `environments/run toolchain+hub` adds it now" in found.remedy
+
+
+@pytest.mark.parametrize(
+    ("filelock", "status", "text"),
+    [("4.3.1", "ok", "huggingface-hub 0.36.2"), ("4.0.0", "warning", "filelock 4.0.0 (locked: 4.3.1)")],
+)
+def test_examine_extras_compares_all_versions_when_the_hub_is_there(
+    root: Path, filelock: str, status: str, text: str
+) -> None:
+    add_hub_lock(root)
+    set_up(root, "toolchain+hub", {"rich": "15.0.0", "huggingface_hub": "0.36.2", "filelock": filelock})
+    (found,) = examine_extras(root)
+    assert (found.status, found.found) == (status, text)
+
+
 def test_examine_extras_finds_nothing_when_there_is_no_environment_yet(root: Path) -> None:
     add_torch_lock(root)
     assert list(examine_extras(root)) == []
 
 
 def test_extras_are_all_that_stages_ask_for() -> None:
-    assert {extra for stage in STAGES for extra in stage.extras} <= EXTRAS
+    assert {extra for stage in STAGES for extra in stage.extras} <= EXTRAS.keys()
 
 
 def test_examine_named_converter_reports_a_breakage_when_the_named_one_has_it(root: Path) -> None:
