@@ -60,7 +60,9 @@ def prove(
     refused = refusals(passes, rewritten)
     if refused:  # the graph is not what the stage asked for, and may not even take its feeds
         return Proof((), tuple(refused), ())
-    parity = judge_passes(passes, export.model, rewritten, open_session, export.feeds, export.padded_feeds)
+    parity = judge_passes(
+        passes, export.model, rewritten, open_session, export.feeds, export.padded_feeds, export.references
+    )
     verdicts = list(parity.verdicts)
     try:
         evidence = export.evidence()

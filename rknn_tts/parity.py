@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from contracts.contract import PassRecord
 from contracts.verdicts import Verdict
 from converters.stages import OpenSession, Session
+from gates.padding import without_padding
 from gates.snr import compare_outputs, verdict_of, worst
 from rknn_tts.carried import Feed
 from surgery.declaration import EXACT_PARITY_DB, Bounded, Exact, Interface, Pass, Rewritten
@@ -30,6 +31,14 @@ COARSE_DB = 40.0
 """Least output SNR of an exact rewrite of a graph that itself rounds to half floats or to 8-bit levels: 66 to 77 dB and
 93 dB measured (onnxruntime 1.23, fp16 copies of random graphs; an int16 QDQ model). A level that flips costs what the
 graph's own rounding costs, so the bound is that of fp16 in the simulator."""
+
+ROUNDING_MARGIN_DB = 6.0
+"""How much less than two programs of the original agree an exact rewrite may agree with the graph before it: each of
+four programs rounds by itself, and 3 dB are for chance. A deep net of many sines (Qwen3's) makes of fp32's rounding
+what 110 dB is, and no pass can be told from an exact one more closely than that."""
+
+LEAST_EXACT_DB = 90.0
+"""What an exact rewrite owes however far two programs of the original are apart: what is further is no rounding."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +78,7 @@ def judge_passes(
     open_session: OpenSession,
     feeds: Sequence[Feed],
     padded_feeds: Sequence[Feed] = (),
+    originals: Sequence[Outputs] = (),
 ) -> Parity:
     """Each of `passes` against the graph before it; one that changed nothing has nothing to prove.
 
@@ -79,10 +89,14 @@ def judge_passes(
         open_session: opens a graph in onnxruntime; two graphs at most are open at a time.
         feeds: real inputs of `model` without padding.
         padded_feeds: real inputs with padding; a pass that changes them by design is not compared on them.
+        originals: what the original, another program of the same arithmetic, gives on all of these; how closely it
+            agrees with `model` bounds what any pass owes. None: that is not known.
     """
     current = [*feeds, *padded_feeds]
     session = open_session(model)
     before: list[Outputs] = [session(feed) for feed in current]
+    roundings = [compare_outputs(o, without_padding(b, o)) for o, b in zip(originals, before, strict=False)]
+    told_db = [max(LEAST_EXACT_DB, item.snr_db - ROUNDING_MARGIN_DB) for item in roundings if not item.problem]
     first, records, verdicts = before[: len(feeds)], [], []
     for bound, result in zip(passes, rewritten, strict=True):
         exactness = bound.declaration.exactness
@@ -90,7 +104,7 @@ def judge_passes(
             records.append(PassRecord(bound.name, result.hits, isinstance(exactness, Exact), math.inf))
             continue
         current = _next_feeds(model, result.interface, open_session, current)
-        owed = _exact_db(model)
+        owed = min([_exact_db(model), *told_db])
         model, session = result.model, open_session(result.model)
         after: list[Outputs] = [session(feed) for feed in current]
         before = [_recast(outputs, result.interface) for outputs in before]

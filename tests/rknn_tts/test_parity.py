@@ -95,6 +95,27 @@ def test_pass_is_judged_by_what_it_claims(factor: float, exactness: Exact | Boun
     assert statuses(judged(claiming("fold_x", model(factor), exactness))) == {"pass.fold_x": wanted}
 
 
+@pytest.mark.parametrize(
+    ("apart", "factor", "exactness", "wanted"),
+    [
+        (1e-5, 2.0 * (1 + 1e-5), Exact(""), "passed"),  # 100 dB where another program of the original has 100
+        (1e-5, 2.0 * (1 + 4e-5), Exact(""), "failed"),  # 88 dB
+        (1e-5, 2.001, Exact(""), "failed"),
+        (1e-5, 2.001, Bounded(60.0, ""), "passed"),
+        (1e-2, 2.0 * (1 + 4e-5), Exact(""), "failed"),  # whatever else is wrong, 88 dB is no rounding
+        (0.0, 2.0 * (1 + 1e-5), Exact(""), "failed"),
+    ],
+)
+def test_exact_pass_owes_no_more_than_another_program_of_the_original_has(
+    apart: float, factor: float, exactness: Exact | Bounded, wanted: str
+) -> None:
+    original, passes = model(), [claiming("fold_x", model(factor), exactness)]
+    other = {"y": np.float32(2.0 * (1 + apart)) * FEEDS[0]["x"]}
+    done = rewrite(original, passes)
+    verdicts = judge_passes(passes, original, done, open_session, FEEDS, (), (other,)).verdicts
+    assert statuses(list(verdicts)) == {"pass.fold_x": wanted}
+
+
 def test_pass_that_lies_fails_alone_when_those_around_it_are_honest() -> None:
     passes = [
         claiming("fold_a", model(2.0), Exact("")),
