@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import onnx
 import onnx_ir as ir
+import onnxruntime
 import pytest
 from onnx import TensorProto, helper
 
@@ -54,6 +55,22 @@ def test_session_runs_again_equal_when_reused() -> None:
     first = session.run({"x": X})
     np.testing.assert_array_equal(first["y"], session.run({"x": X})["y"])
     assert (session.inputs, session.outputs) == (("x",), ("y",))
+
+
+def test_session_optimises_and_takes_the_threads_it_is_given_when_it_is_timed(monkeypatch: pytest.MonkeyPatch) -> None:
+    taken: list[onnxruntime.SessionOptions] = []
+    load = gates.session._load
+
+    def watched(model: Any, options: onnxruntime.SessionOptions) -> onnxruntime.InferenceSession:
+        taken.append(options)
+        return load(model, options)
+
+    monkeypatch.setattr(gates.session, "_load", watched)
+    np.testing.assert_array_equal(Session(scale_proto(3.0), fast_on=3).run({"x": X})["y"], row(3, 6, 9, 12))
+    Session(scale_proto(3.0))
+    levels = onnxruntime.GraphOptimizationLevel
+    assert [options.graph_optimization_level for options in taken] == [levels.ORT_ENABLE_ALL, levels.ORT_DISABLE_ALL]
+    assert [options.intra_op_num_threads for options in taken] == [3, gates.session.THREADS]
 
 
 @pytest.mark.parametrize(
