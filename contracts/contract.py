@@ -131,6 +131,10 @@ CACHE_INPUT, CACHE_OUTPUT = "cache", "cache_out"
 """The tensors by which an engine of a `CodeStep` takes and gives its cache."""
 
 
+_BEHIND_CHANNELS = 2
+"""First axis that counts codes in what a step takes beside its cache: [1, channels, B], or [1, channels, 1, B]."""
+
+
 @dataclass(frozen=True)
 class CodeStep:
     """Geometry of one step of a decoder that goes along a stream of codes, and keeps its state in a cache.
@@ -298,8 +302,7 @@ def _step_fault(contract: Contract, step: CodeStep) -> str | None:
             if found != contract.cache.numel:
                 return f"its cache has {contract.cache.numel} numbers and its {which} {name!r} {found}"
     for spec in contract.inputs:
-        sizes = [size for size in spec.shape if size != 1] or [1]
-        if spec.name != CACHE_INPUT and sizes[-1] != step.codes:
+        if spec.name != CACHE_INPUT and math.prod(spec.shape[_BEHIND_CHANNELS:]) != step.codes:
             return f"its step takes {step.codes} codes and its input {spec.name!r:.60} {list(spec.shape)!s:.60}"
     owed = {step.codes * step.samples_per_code, step.emitted * step.samples_per_code}
     if not owed & {math.prod(spec.shape) for spec in contract.outputs}:

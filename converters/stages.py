@@ -15,7 +15,7 @@ import numpy as np
 import onnx_ir as ir
 from numpy.typing import NDArray
 
-from contracts.contract import Contract, Source
+from contracts.contract import Cache, CodeStep, Contract, Source
 from contracts.errors import UserInput
 from contracts.verdicts import Measurement, Verdict
 from surgery.declaration import Pass
@@ -319,6 +319,8 @@ class Stage:
         locate: what a user's --checkpoint names, where that may be a folder, a word or a place on a hub; it raises
             `UserInput`. None: it is a file.
         checkpoints: what that may be, in a few words for sentences.
+        recognised: the step and the cache of a graph of the stage whose contract is lost, as far as its sizes tell;
+            None of any other graph.
         options: the names of the `StageOptions` fields that apply.
         open: reads the checkpoint and prepares the export.
         extras: locks of requirements/ that `open` needs beyond the toolchain ("torch"); added when it is first called.
@@ -344,6 +346,7 @@ class Stage:
     save: Callable[[Checkpoint, StageOptions, Path], SavedCheckpoint] | None = None
     locate: Callable[[str, FetchHub], Checkpoint] | None = None
     checkpoints: str = "FILE"
+    recognised: Callable[[ir.Model], tuple[CodeStep, Cache] | None] | None = None
 
 
 def find_stage(stages: Sequence[Stage], family: str, name: str | None) -> Stage:

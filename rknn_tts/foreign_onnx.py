@@ -17,12 +17,13 @@ from pathlib import Path
 import numpy as np
 import onnx_ir as ir
 
-from contracts.contract import Contract, Noise, Source
+from contracts.contract import Cache, CodeStep, Contract, Noise, Source
 from contracts.errors import GateFailure, Refusal, RknnTtsError, UserInput
 from contracts.files import sha256_of, sha256_of_bytes
 from contracts.serial import from_json, to_json
 from contracts.verdicts import Verdict, failure
 from converters.onnx_file import external_files, load_external, read_onnx
+from converters.registry import STAGES
 from converters.stages import Session
 from gates.graphs import with_shapes
 from gates.snr import ALL_ZERO, compare_outputs, verdict_of, worst
@@ -263,7 +264,17 @@ def _contract(foreign: ForeignOnnx, finished: ir.Model) -> Contract:
     source = Source(foreign.path.name, foreign.digests["onnx"], "checkpoint")
     skipped = tuple(sorted(set(foreign.request.no_pass)))
     bare = Contract(None, None, source, inputs=(), outputs=(), skipped=skipped, cuts_for=foreign.target)
-    return described(bare, shaped, foreign.rewritten)
+    step, cache = _state_of(shaped)
+    return dataclasses.replace(described(bare, shaped, foreign.rewritten), step=step, cache=cache)
+
+
+def _state_of(model: ir.Model) -> tuple[CodeStep | None, Cache | None]:
+    """The step and cache that a stage makes out in `model`, a graph of its own that lost its contract."""
+    for stage in STAGES:
+        found = stage.recognised(model) if stage.recognised is not None else None
+        if found is not None:
+            return found
+    return None, None
 
 
 def _notes(foreign: ForeignOnnx, contract: Contract) -> tuple[str, ...]:
@@ -274,6 +285,11 @@ def _notes(foreign: ForeignOnnx, contract: Contract) -> tuple[str, ...]:
     dropped = [name for done in foreign.rewritten for name in done.interface.removed]
     if dropped:
         notes.append(f"No output depends on {', '.join(dropped)}: dropped from the engine's inputs.")
+    if contract.step is not None and contract.cache is not None:
+        notes.append(
+            f"By its sizes it is a step of {contract.step.codes} codes with a cache of {contract.cache.numel} numbers; "
+            "how that is laid out, only an export's contract tells."
+        )
     notes += [
         f"The input {noise.input} is noise that the file drew itself: draw it anew for every run, "
         f"{_distribution(noise)}."

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import onnx_ir as ir
+
+from contracts.contract import Cache, CodeStep
 from converters.qwen3.checkpoint import locate
 from converters.qwen3.geometry import roles
 from converters.stages import Checkpoint, Opened, OpenSession, Stage, StageOptions
@@ -15,6 +18,12 @@ def _open(checkpoint: Checkpoint, options: StageOptions, open_session: OpenSessi
     return lambda role: step_export(opening, role)
 
 
+def _recognised(model: ir.Model) -> tuple[CodeStep, Cache] | None:
+    from converters.qwen3.step_reader import recognised
+
+    return recognised(model)
+
+
 STAGE = Stage(
     family="qwen3",
     name="speech_decoder",
@@ -26,4 +35,5 @@ STAGE = Stage(
     roles=roles,
     locate=locate,
     checkpoints="SNAPSHOT, hf://OWNER/REPO or random",
+    recognised=_recognised,
 )

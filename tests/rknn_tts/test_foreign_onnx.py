@@ -9,7 +9,7 @@ import onnx_ir as ir
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from contracts.contract import Source, TensorSpec
+from contracts.contract import Cache, CodeStep, Source, TensorSpec
 from contracts.errors import Refusal, UserInput
 from contracts.files import sha256_of
 from contracts.verdicts import Status
@@ -24,6 +24,7 @@ from rknn_tts.steps import Steps
 from surgery.declaration import Declaration, Exact, Pass, Refused, Rewritten
 from tests.gates.small_graphs import constant, proto, row, scale_proto, tensor
 from tests.rknn_tts.workshop import Heard, fresh_steps
+from tests.small_steps import CHANNELS, CODES, KEPT, NUMEL, SIZE, small_step
 
 
 @pytest.fixture
@@ -311,3 +312,13 @@ def test_contract_states_a_size_that_nothing_gives_as_unknown(tmp_path: Path, st
     nodes = [helper.make_node("NonZero", ["x"], ["y"])]
     made = proto(nodes, [tensor("x", [4])], [tensor("y", [1, "n"], TensorProto.INT64)])
     assert opened(written(tmp_path, made), steps).contract.outputs == (TensorSpec("y", (1, -1), "int64"),)
+
+
+def test_foreign_step_is_told_by_its_sizes(tmp_path: Path, steps: Steps) -> None:
+    source = opened(written(tmp_path, small_step()), steps)
+    assert (source.contract.family, source.contract.stage) == (None, None)
+    assert source.contract.step == CodeStep(CODES, CHANNELS, None, KEPT, SIZE, 0, CODES)
+    assert source.contract.cache == Cache(NUMEL, ())
+    assert any(f"a step of {CODES} codes with a cache of {NUMEL} numbers" in note for note in source.notes)
+    other = opened(written(tmp_path, scale_proto(2.0), "other.onnx"), steps)
+    assert (other.contract.step, other.contract.cache) == (None, None)
