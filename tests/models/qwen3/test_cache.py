@@ -13,6 +13,7 @@ from tests.models.qwen3.originals import random, random_decoder
 from tests.qwen3_configs import REDUCED
 
 OTHER_RATES = replace(REDUCED, upsample_rates=(9, 2, 3), upsampling_ratios=(3, 2, 2))
+TWO_BLOCKS = replace(REDUCED, upsample_rates=(8, 3))
 
 
 def shapes(layout: Cache) -> dict[str, tuple[int, ...]]:
@@ -81,7 +82,9 @@ def test_the_published_decoder_keeps_23_frames_of_the_first_block() -> None:
     assert wave_history(TRUE_CONFIG) == 23
 
 
-@pytest.mark.parametrize("config", [REDUCED, OTHER_RATES], ids=["published rates", "other rates"])
+@pytest.mark.parametrize(
+    "config", [REDUCED, OTHER_RATES, TWO_BLOCKS], ids=["published rates", "other rates", "two blocks"]
+)
 def test_a_frame_behind_the_first_block_reaches_as_far_as_the_wave_history_and_no_farther(
     config: DecoderConfig,
 ) -> None:
