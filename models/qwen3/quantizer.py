@@ -49,7 +49,7 @@ class _Layers(nn.Module):
 
     def entries(self) -> list[Tensor]:
         """Of each codebook [size, width]."""
-        return [layer._codebook.entries for layer in self.layers]
+        return [module.entries for module in self.modules() if isinstance(module, Codebook)]
 
     def forward(self, codes: Tensor) -> Tensor:
         """Codes [Q, T] -> the sum [T, width], in the order of the codebooks."""
@@ -92,6 +92,9 @@ class Quantizer(nn.Module):
 
 class JoinedTable(nn.Module):
     """All codebooks as one table [Q size, rvq_dim], and the projections of both groups' sums."""
+
+    entries: Tensor
+    starts: Tensor
 
     def __init__(self, quantizer: Quantizer) -> None:
         super().__init__()

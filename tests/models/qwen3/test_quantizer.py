@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from models.qwen3.config import DecoderConfig
-from models.qwen3.quantizer import Codebook, Quantizer
+from models.qwen3.quantizer import Codebook, JoinedTable, Quantizer
 from tests.models.qwen3.originals import EXACT_DB, original, random_codes, random_decoder, snr
 from tests.qwen3_configs import REDUCED
 
@@ -14,12 +14,13 @@ from tests.qwen3_configs import REDUCED
 @pytest.mark.parametrize(
     "config", [REDUCED, replace(REDUCED, num_quantizers=2), replace(REDUCED, codebook_dim=48, codebook_size=9)]
 )
-def test_the_quantizer_gives_what_the_references_gives(config: DecoderConfig) -> None:
-    codes = random_codes(90, config)
-    with torch.no_grad():
-        got, wanted = random_decoder(config).quantizer(codes), original(config).quantizer.decode(codes)
-    assert got.shape == (1, config.codebook_dim, 90)
-    assert snr(wanted, got) >= EXACT_DB
+def test_the_quantizer_and_its_joined_table_give_what_the_references_gives(config: DecoderConfig) -> None:
+    codes, ours = random_codes(90, config), random_decoder(config).quantizer
+    for quantizer in (ours, JoinedTable(ours)):
+        with torch.no_grad():
+            got, wanted = quantizer(codes), original(config).quantizer.decode(codes)
+        assert got.shape == (1, config.codebook_dim, 90)
+        assert snr(wanted, got) >= EXACT_DB
 
 
 def test_an_entry_is_the_mean_of_what_was_assigned_to_it_and_a_rare_ones_sum_is_divided_by_the_floor() -> None:

@@ -20,7 +20,7 @@ from contracts.contract import Cache
 from models.qwen3.cache import KINDS, MINIMAL, REFERENCE, SPARE, VALID, cache_layout
 from models.qwen3.config import DecoderConfig
 from models.qwen3.decoder import Decoder
-from models.qwen3.step import Step
+from models.qwen3.step import CodesStep, Step
 from tests.models.qwen3.originals import original, random_codes, random_decoder, snr
 from tests.qwen3_configs import REDUCED
 
@@ -143,6 +143,17 @@ def test_valid_tells_how_many_of_the_last_71_codes_there_were() -> None:
     for sizes, known in (([3], 3), ([3, 16], 19), ([3, 64], 67), ([16, 64], 71), ([64, 64], 71)):
         _, state = streamed(sizes, kind=MINIMAL, count=sum(sizes))
         assert part(state, VALID, layout).tolist() == [0.0] * (71 - known) + [1.0] * known
+
+
+def test_a_step_of_codes_is_the_step_of_their_hidden_state() -> None:
+    """The rows that were looked up are summed in another order; nothing else differs."""
+    codes = random_codes(CODES, NARROW)[..., :16]
+    step, state = step_of(16, NARROW, torch.float64, MINIMAL), midstream()
+    with torch.no_grad():
+        of_codes = CodesStep(step, decoder_of(NARROW, torch.float64).quantizer)(codes, state)
+        of_hidden = step(seam(NARROW, torch.float64)[0][..., :16], state)
+    for got, wanted in zip(of_codes, of_hidden, strict=True):
+        assert snr(wanted, got) >= 250
 
 
 # What is in the cache counts.
