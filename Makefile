@@ -1,4 +1,5 @@
-# Every command of rknn-tts, with its options as upper-case variables: `make engine FAMILY=piper TARGET=rk3588`.
+# Every command of rknn-tts, with its options as upper-case variables: `make engine FAMILY=piper TARGET=rk3588`; but
+# ./rknn-tts bench, whose name the benchmarks of rknn-tts itself have here.
 # The commands themselves, their options and what they check live in Python (rknn_tts/request.py); make only hands the
 # variables over, as they were written, and never through a shell's or make's own expansion.
 

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import onnx_ir as ir
 from numpy.typing import NDArray
+from rknn_tts_runtime.stateful import RunStep
 
 from contracts.contract import Cache, CodeStep, Contract, Source
 from contracts.errors import UserInput
@@ -26,7 +27,7 @@ Session = Callable[[Mapping[str, Array]], dict[str, Array]]
 """Runs one model, opened once, on a feed; gives its outputs by name."""
 
 OpenSession = Callable[[ir.Model], Session]
-"""Opens a model in onnxruntime, fp32, graph optimisation off."""
+"""Opens a model in onnxruntime, fp32: graph optimisation off, but for what is timed."""
 
 
 @dataclass(frozen=True)
@@ -308,6 +309,29 @@ def one_engine(options: StageOptions) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True)
+class Streamed:
+    """An open checkpoint that goes along a stream of codes step by step (`rknn_tts_runtime.stateful`), to be timed.
+
+    Attributes:
+        stems: the file stem of the engine of each step, by how many codes it takes.
+        run: opens the step of so many codes, as its original is before any pass.
+        latent: what steps take of so many codes, drawn with a seed: [1, C, N].
+        cache_numel: elements of the cache.
+        samples_per_code: samples per code.
+        sample_rate: samples per second.
+        notes: sentences for the user.
+    """
+
+    stems: Mapping[int, str]
+    run: Callable[[int], RunStep]
+    latent: Callable[[int], Array]
+    cache_numel: int
+    samples_per_code: int
+    sample_rate: int
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Stage:
     """A stage of a family.
 
@@ -329,6 +353,7 @@ class Stage:
         material: what else is fetched for the gates and samples: voices to speak with.
         beside: names of files that belong to a checkpoint where they stand in its folder.
         speaks: whether its exports have a sample.
+        stream: opens the checkpoint for `bench`; None where the stage takes no stream of codes.
         save: a checkpoint as it was read, to be written to a place that the user names; None where it cannot be.
     """
 
@@ -346,6 +371,7 @@ class Stage:
     save: Callable[[Checkpoint, StageOptions, Path], SavedCheckpoint] | None = None
     locate: Callable[[str, FetchHub], Checkpoint] | None = None
     checkpoints: str = "FILE"
+    stream: Callable[[Checkpoint, StageOptions, OpenSession], Streamed] | None = None
     recognised: Callable[[ir.Model], tuple[CodeStep, Cache] | None] | None = None
 
 

@@ -34,6 +34,7 @@ SUMMARIES = {
     "surgery": "Run chosen passes on any ONNX, and see what each hits, loses and costs.",
     "inspect": "Show what an engine, a manifest, a layer table or an ONNX holds, and what it costs.",
     "diff": "Compare what two engines cost per emitted frame, and say what else differs.",
+    "bench": "Time a family's streaming steps on this machine, with a state and decoding the prefix again.",
     "families": "List the families and stages that can be compiled.",
     "passes": "List the surgery passes, one line each; --no-pass NAME leaves one out.",
     "doctor": "Examine this machine and the environments, and say what to do.",
@@ -41,6 +42,9 @@ SUMMARIES = {
 }
 
 _EPILOG = "Under make the same options are variables in capitals: make engine FAMILY=piper TARGET=rk3588."
+
+_EPILOGS = {"bench": "Not under make, whose bench is the benchmarks of rknn-tts itself."}
+"""Of commands that make has no rule for."""
 
 _OVERRIDES = "RKNN_TTS_MAKE_OVERRIDES"
 """Where the Makefile puts the names that were given on its command line."""
@@ -101,7 +105,7 @@ def build_app(*, rich_help: bool) -> typer.Typer:
     )
     app.callback()(_globals)
     for name in EVERY:
-        app.command(name, help=SUMMARIES[name], epilog=_EPILOG)(_command(name))
+        app.command(name, help=SUMMARIES[name], epilog=_EPILOGS.get(name, _EPILOG))(_command(name))
     app.command("from-make", hidden=True)(_from_make)
     return app
 

@@ -143,6 +143,12 @@ def _diff(request: Request, say: Say) -> Report:
     return Report(request, extra={"diff": compare_files(Path(request.a), Path(request.b), Path.cwd())})
 
 
+def _bench(request: Request, say: Say) -> Report:
+    from rknn_tts.bench import bench
+
+    return Report(request, extra={"bench": bench(request, say)})
+
+
 def _families(request: Request, say: Say) -> Report:
     from converters.registry import STAGES
 
@@ -202,6 +208,7 @@ _COMMANDS: dict[str, Callable[[Request, Say], Report]] = {
     "surgery": _surgery,
     "inspect": _inspect,
     "diff": _diff,
+    "bench": _bench,
     "families": _families,
     "passes": _passes,
     "doctor": _doctor,

@@ -77,6 +77,7 @@ def _result_blocks(report: Report) -> list[Block]:
         "surgery": _trial_blocks,
         "inspect": _inspection_blocks,
         "diff": _comparison_blocks,
+        "bench": _bench_blocks,
         "families": present.family_blocks,
         "passes": present.pass_blocks,
         "doctor": present.finding_blocks,
@@ -97,6 +98,12 @@ def _inspection_blocks(report: Report) -> list[Block]:
     from rknn_tts.present_inspection import inspection_blocks
 
     return inspection_blocks(report.extra["inspection"])
+
+
+def _bench_blocks(report: Report) -> list[Block]:
+    from rknn_tts.present_bench import bench_blocks
+
+    return bench_blocks(report.extra["bench"])
 
 
 def _comparison_blocks(report: Report) -> list[Block]:

@@ -24,7 +24,9 @@ WRITING = ("engine", "export", "compile")
 FOREIGN = ("compile", "surgery")
 FOREIGN_ONLY = ("shape", "inputs", "no_pass")
 """Options of `compile` that make no sense for an ONNX which `export` wrote: it brings all of that along."""
-EVERY = ("engine", "export", "compile", "surgery", "inspect", "diff", "families", "passes", "doctor", "clean")
+STREAMING = (*CONVERTING, "bench")
+"""Commands that open a checkpoint whose steps may go along a stream."""
+EVERY = ("engine", "export", "compile", "surgery", "inspect", "diff", "bench", "families", "passes", "doctor", "clean")
 
 MAKE_NAMES = {"output": "OUT"}
 """Fields whose `make` variable is not simply their flag in capitals."""
@@ -56,7 +58,7 @@ class Request:
     """One command with its options; None where the user said nothing."""
 
     command: str
-    family: str | None = _option("The family: see `rknn-tts families`.", CONVERTING, positional=True)
+    family: str | None = _option("The family: see `rknn-tts families`.", STREAMING, positional=True)
     model: str | None = _option(
         "An ONNX to compile or to operate on; an engine, a manifest, a layer table or an ONNX to inspect.",
         ("compile", "surgery", "inspect"),
@@ -65,14 +67,15 @@ class Request:
     a: str | None = _option("The engine to compare B with, its manifest or layer table.", ("diff",), positional=True)
     b: str | None = _option("The engine to compare with A, its manifest or layer table.", ("diff",), positional=True)
     target: str | None = _option(
-        "The SoC to build for: rk3588, rk3576, rk3568, rk3566 or rk3562. Export without: what pays on each of them.",
-        WRITING,
+        "The SoC to build for: rk3588, rk3576, rk3568, rk3566 or rk3562. Export without: what pays on each of them; "
+        "bench: whose modelled cost is told, rk3588 by default.",
+        (*WRITING, "bench"),
         required=BUILDING,
     )
-    stage: str | None = _option("The family's stage; its first one by default.", CONVERTING)
+    stage: str | None = _option("The family's stage; its first one by default.", STREAMING)
     checkpoint: str | None = _option(
         "The checkpoint to convert: a file, or a folder, hf://OWNER/REPO or random (qwen3); a package's by default.",
-        CONVERTING,
+        STREAMING,
     )
     window: int | None = _option("Width of the compiled window in latent frames.", CONVERTING)
     context: int | None = _option("Frames of context on each side of what a window emits.", CONVERTING)
@@ -91,12 +94,13 @@ class Request:
         "Walk windows of at most this many spectrogram columns inside the graph, for a wider --window.", CONVERTING
     )
     padding: int | None = _option("Frames of context on each side of a window inside the graph.", CONVERTING)
-    codes: str | None = _option("Codes that a step decodes, one step each: 64,16 (the default, qwen3).", CONVERTING)
-    seam: str | None = _option("What a step takes: hidden (the default) or codes (qwen3).", CONVERTING)
-    cache: str | None = _option("The state of a stream: as in the reference or minimal (qwen3).", CONVERTING)
+    codes: str | None = _option("Codes that a step decodes, one step each: 64,16 (the default, qwen3).", STREAMING)
+    seam: str | None = _option("What a step takes: hidden (the default) or codes (qwen3).", STREAMING)
+    cache: str | None = _option("The state of a stream: as in the reference or minimal (qwen3).", STREAMING)
     window_role: str | None = _option(
         "Also a step that decodes a left context anew with the codes behind it: 25+12 (qwen3).", CONVERTING
     )
+    length: int | None = _option("Codes of the stream that is timed, up to 4096; 192 by default.", ("bench",))
     sample: str | None = _option(
         "Write a sentence into this folder, as the original speaks it and as the engine does (kokoro).", ("engine",)
     )

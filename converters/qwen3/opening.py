@@ -7,6 +7,7 @@ from functools import cached_property
 import numpy as np
 import onnx_ir as ir
 from rknn_tts_runtime import CodeStep
+from rknn_tts_runtime.stateful import RunStep
 
 from contracts.contract import Cache
 from converters.qwen3.checkpoint import open_checkpoint
@@ -17,7 +18,7 @@ from models.qwen3.cache import cache_layout
 from models.qwen3.decoder import Decoder, decoder_of
 from models.qwen3.runs import quantized, voiced_and_watched
 from models.qwen3.step import CodesStep, Step
-from models.qwen3.step_graph import CACHE, host_graph, step_graph
+from models.qwen3.step_graph import AUDIO, CACHE, CACHE_OUT, host_graph, step_graph
 
 PROOF_SEED, OTHER_SEED = 0, 1
 """Of the codes that most gates run on, and of others that the sines' reach is looked at on too."""
@@ -66,6 +67,16 @@ class Opening:
             self._sessions[codes] = self.open_session(self.model(codes))
         return self._sessions[codes]
 
+    def run(self, codes: int) -> RunStep:
+        """The same, as walks run it."""
+        session = self.session(codes)
+
+        def run(window: Array, cache: FloatArray) -> tuple[Array, Array]:
+            got = session({self.geometry.seam: window, CACHE: cache})
+            return got[AUDIO], got[CACHE_OUT]
+
+        return run
+
     @cached_property
     def host(self) -> ir.Model | None:
         """The quantizer, which the host looks up; none where the engine takes codes."""
@@ -89,6 +100,11 @@ class Opening:
     def seam(self) -> Array:
         """What steps take of the stream: codes or hidden states."""
         return self.codes if self.geometry.seam == CODES else self.hidden
+
+    def drawn(self, length: int) -> Array:
+        """The same of another stream, of so many codes."""
+        codes = drawn_codes(self.config, length, PROOF_SEED)
+        return codes if self.geometry.seam == CODES else quantized(self.decoder, codes)
 
     @cached_property
     def whole(self) -> tuple[FloatArray, list[FloatArray]]:

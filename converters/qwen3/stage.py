@@ -7,7 +7,7 @@ import onnx_ir as ir
 from contracts.contract import Cache, CodeStep
 from converters.qwen3.checkpoint import locate
 from converters.qwen3.geometry import roles
-from converters.stages import Checkpoint, Opened, OpenSession, Stage, StageOptions
+from converters.stages import Checkpoint, Opened, OpenSession, Stage, StageOptions, Streamed
 
 
 def _open(checkpoint: Checkpoint, options: StageOptions, open_session: OpenSession) -> Opened:
@@ -16,6 +16,22 @@ def _open(checkpoint: Checkpoint, options: StageOptions, open_session: OpenSessi
 
     opening = Opening(checkpoint, options, open_session)
     return lambda role: step_export(opening, role)
+
+
+def _stream(checkpoint: Checkpoint, options: StageOptions, open_session: OpenSession) -> Streamed:
+    from converters.qwen3.opening import Opening
+
+    opening = Opening(checkpoint, options, open_session)
+    geometry = opening.geometry
+    return Streamed(
+        stems={size.codes: geometry.stem(role) for role, size in geometry.steps.items()},
+        run=opening.run,
+        latent=opening.drawn,
+        cache_numel=opening.layout.numel,
+        samples_per_code=opening.config.samples_per_code,
+        sample_rate=opening.sample_rate,
+        notes=(checkpoint.note,) if checkpoint.note else (),
+    )
 
 
 def _recognised(model: ir.Model) -> tuple[CodeStep, Cache] | None:
@@ -36,4 +52,5 @@ STAGE = Stage(
     locate=locate,
     checkpoints="SNAPSHOT, hf://OWNER/REPO or random",
     recognised=_recognised,
+    stream=_stream,
 )

@@ -44,6 +44,7 @@ def test_option_is_spelt_for_the_command_line_and_for_make(name: str, flag: str,
         ("compile", {"model", "target"}),
         ("inspect", {"model"}),
         ("diff", {"a", "b"}),
+        ("bench", {"family"}),
         ("families", set()),
     ],
 )
