@@ -38,6 +38,13 @@ IN_MEMORY_BYTES = 1 << 30
 """Weights past this size go to onnxruntime through a file. A protobuf message ends at 2 GiB (protobuf, Limits); half of
 that, for the message also holds what is not counted here: nodes, and the tensors in their attributes."""
 
+SHARED_BYTES = 1 << 27
+"""From this size on, weights in memory are lent to onnxruntime rather than written into a message that it parses: of
+422 MB, 0.7 s of CPU instead of 2.2 s a session, and no copy of them in between (measured, Qwen3's step)."""
+
+_LENT_BYTES = 1 << 16
+"""Least size of a weight that is lent; what is smaller (the shapes of Reshapes) is read where a graph is loaded."""
+
 _DTYPES: Mapping[str, str] = {
     "tensor(float)": "float32", "tensor(double)": "float64", "tensor(float16)": "float16", "tensor(bool)": "bool",
     "tensor(int8)": "int8", "tensor(int16)": "int16", "tensor(int32)": "int32", "tensor(int64)": "int64",
@@ -93,7 +100,7 @@ class Session:
         """
         self._name = name or (str(model) if isinstance(model, Path) else "the graph")
         try:
-            self._session = _load(model, _options() if fast_on is None else _fast_options(fast_on))
+            self._session, self._lent = _load(model, _options() if fast_on is None else _fast_options(fast_on))
         except _LOAD_ERRORS as error:
             raise Refusal(f"{self._name}: onnxruntime cannot load it: {_sentence(error)}") from error
         self._specs = {spec.name: spec for spec in self._session.get_inputs()}
@@ -153,9 +160,15 @@ def _fast_options(threads: int) -> onnxruntime.SessionOptions:
     return options
 
 
-def _load(model: Model, options: onnxruntime.SessionOptions) -> onnxruntime.InferenceSession:
-    def session(source: str | bytes) -> onnxruntime.InferenceSession:
-        return onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
+_Lent = dict[str, onnxruntime.OrtValue]
+"""Weights that a session reads where they are, as long as it lives, by name."""
+
+
+def _load(model: Model, options: onnxruntime.SessionOptions) -> tuple[onnxruntime.InferenceSession, _Lent]:
+    lent: _Lent = {}
+
+    def session(source: str | bytes) -> tuple[onnxruntime.InferenceSession, _Lent]:
+        return onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"]), lent
 
     if isinstance(model, Path):
         return session(str(model))
@@ -165,12 +178,29 @@ def _load(model: Model, options: onnxruntime.SessionOptions) -> onnxruntime.Infe
         return session(model.SerializeToString())
     tensors = [value.const_value for value in model.graph.initializers.values() if value.const_value is not None]
     in_memory = not any(isinstance(tensor, ir.ExternalTensor) for tensor in tensors)
-    if in_memory and sum(tensor.nbytes for tensor in tensors) < IN_MEMORY_BYTES:
+    size_bytes = sum(tensor.nbytes for tensor in tensors)
+    if in_memory and SHARED_BYTES <= size_bytes < IN_MEMORY_BYTES:
+        model, lent = _without_large_weights(model)
+        options.add_external_initializers(list(lent), list(lent.values()))
+    if in_memory and size_bytes < IN_MEMORY_BYTES:
         return session(ir.serde.serialize_model(model).SerializeToString())
     with tempfile.TemporaryDirectory(prefix="rknn-tts-") as folder:
         path = Path(folder) / "model.onnx"
         ir.save(model, path, external_data="weights.data")
         return session(str(path))
+
+
+def _without_large_weights(model: ir.Model) -> tuple[ir.Model, _Lent]:
+    """A copy of `model` whose large float32 weights are said to be elsewhere, and those."""
+    copy, lent = model.clone(), _Lent()
+    for name, value in copy.graph.initializers.items():
+        tensor = value.const_value
+        if tensor is None or tensor.dtype != ir.DataType.FLOAT or tensor.nbytes < _LENT_BYTES:
+            continue
+        lent[name] = onnxruntime.OrtValue.ortvalue_from_numpy(np.ascontiguousarray(tensor.numpy()))
+        shape = ir.Shape(tensor.shape.numpy())
+        value.const_value = ir.ExternalTensor("lent", 0, tensor.nbytes, tensor.dtype, shape=shape, name=name)
+    return copy, lent
 
 
 def _check_input(where: str, spec: Any, array: Array) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
 from pathlib import Path
@@ -44,6 +45,45 @@ def test_session_takes_external_data_when_given_a_loaded_ir_model(tmp_path: Path
     assert isinstance(loaded.graph.initializers["k"].const_value, ir.ExternalTensor)
 
 
+def lending(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have weights of every size lent."""
+    monkeypatch.setattr(gates.session, "SHARED_BYTES", 0)
+    monkeypatch.setattr(gates.session, "_LENT_BYTES", 0)
+
+
+def test_session_reads_lent_weights_as_long_as_it_lives(monkeypatch: pytest.MonkeyPatch) -> None:
+    lending(monkeypatch)
+    generator = np.random.default_rng(0)
+    weights = generator.standard_normal((256, 256), np.float32)
+    nodes = [
+        helper.make_node("Reshape", ["x", "shape"], ["row"]),
+        helper.make_node("MatMul", ["row", "w"], ["y"]),
+        helper.make_node("Identity", ["w"], ["z"]),
+    ]
+    made = proto(nodes, [tensor("x", [256])], [tensor("y", [1, 256]), tensor("z", [256, 256])], [
+        constant("w", weights), constant("shape", [1, 256], np.int64),
+    ])  # fmt: skip
+    model = ir.from_proto(made)
+    session = Session(model)
+    tensor_kept = model.graph.initializers["w"].const_value
+    assert isinstance(tensor_kept, ir.TensorProtoTensor)  # the model itself is left as it is
+    del model, made, tensor_kept
+    gc.collect()
+    x = generator.standard_normal(256).astype(np.float32)
+    outputs = session.run({"x": x})
+    np.testing.assert_allclose(outputs["y"][0], x @ weights, rtol=1e-4, atol=1e-4)
+    np.testing.assert_array_equal(outputs["z"], weights)
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.float16, np.int64])
+def test_session_does_not_lend_weights_of_other_types(monkeypatch: pytest.MonkeyPatch, kind: type) -> None:
+    lending(monkeypatch)
+    nodes = [helper.make_node("Cast", ["k"], ["wide"], to=1), helper.make_node("Mul", ["x", "wide"], ["y"])]
+    model = ir.from_proto(proto(nodes, [tensor("x", [1, 4])], [tensor("y", [1, 4])], [constant("k", [3.0], kind)]))
+    assert gates.session._without_large_weights(model)[1] == {}
+    np.testing.assert_array_equal(Session(model).run({"x": X})["y"], row(3, 6, 9, 12))
+
+
 def test_session_goes_through_a_file_when_weights_are_large(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gates.session, "IN_MEMORY_BYTES", 0)
     model = ir.from_proto(scale_proto(3.0))
@@ -61,7 +101,7 @@ def test_session_optimises_and_takes_the_threads_it_is_given_when_it_is_timed(mo
     taken: list[onnxruntime.SessionOptions] = []
     load = gates.session._load
 
-    def watched(model: Any, options: onnxruntime.SessionOptions) -> onnxruntime.InferenceSession:
+    def watched(model: Any, options: onnxruntime.SessionOptions) -> Any:
         taken.append(options)
         return load(model, options)
 
