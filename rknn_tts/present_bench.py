@@ -20,7 +20,9 @@ MEANING = (
     "decoded anew when its chunk arrives, in those of the steps that take the least time, so it grows (quadratic)"
 )
 
-COMPUTED = "computed: added up from the times of steps, for it would take too long to run"
+COMPUTED = (
+    "computed: added up from the times of steps, for it would take too long to run; the ratio is then of two such sums"
+)
 
 
 def bench_blocks(bench: Bench) -> list[Block]:

@@ -12,7 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from statistics import median
+from typing import NamedTuple
 
 import numpy as np
 from rknn_tts_runtime import CodeStep, plan_codes, stream_codes, walk_codes
@@ -106,7 +108,8 @@ class StreamTime:
         first_audio_ms: from the arrival of the first chunk to its audio; the same with and without a state.
         with_state: each code decoded once.
         again: every prefix decoded again.
-        ratio: how many times as long that takes.
+        ratio: how many times as long that takes; where a total is computed, of both as they are computed, for the
+            time of a step differs from run to run.
     """
 
     chunks: str
@@ -168,18 +171,15 @@ def bench_stream(stream: Stream, clock: Clock, say: Callable[[str], None]) -> St
     ways = [Chunks(size, size) for size in sizes]
     if len(sizes) > 1:
         ways.append(Chunks(sizes[0], sizes[-1]))
-    foretold = {way: _foretold(way, stream.length, step_ms) for way in ways}
-    run = _affordable([series[-1] for way in ways for series in foretold[way]])
-    streams: list[StreamTime] = []
-    for place, way in enumerate(ways):
-        with_state, again = foretold[way]
-        if run[2 * place]:
-            say(f"streaming {stream.length} codes in chunks of {way}")
-            with_state = _run_with_state(stream, way, clock)
-        if run[2 * place + 1]:
-            say(f"decoding every prefix again in chunks of {way}")
-            again = _run_again(stream, way, step_ms, clock)
-        streams += _told(way, stream.length, (with_state, not run[2 * place]), (again, not run[2 * place + 1]))
+    foretold = {
+        Run(way, again): _foretold(way, again, stream.length, step_ms) for way in ways for again in (False, True)
+    }
+    measured: dict[Run, Series] = {}
+    for run in _affordable(foretold):
+        doing = "decoding every prefix again" if run.again else f"streaming {stream.length} codes"
+        say(f"{doing} in chunks of {run.way}")
+        measured[run] = _run_again(stream, run.way, step_ms, clock) if run.again else _run_once(stream, run.way, clock)
+    streams = [told for way in ways for told in _told(way, stream.length, foretold, measured)]
     return StreamingBench(stream.length, stream.code_ms, steps, tuple(streams))
 
 
@@ -219,26 +219,34 @@ Series = list[float]
 """Milliseconds that have passed behind each chunk."""
 
 
-def _foretold(way: Chunks, length: int, step_ms: Mapping[int, float]) -> tuple[Series, Series]:
-    """The times of a stream with a state and of one without, from those of steps."""
+class Run(NamedTuple):
+    """Codes that arrive in some way, and whether every prefix is decoded again."""
+
+    way: Chunks
+    again: bool
+
+
+def _foretold(way: Chunks, again: bool, length: int, step_ms: Mapping[int, float]) -> Series:
+    """The times of a stream, from those of steps."""
     ends = way.ends(length)
+    if again:
+        return list(accumulate(sum(step_ms[step.size] for step in cheapest_plan(end, step_ms)) for end in ends))
     plan = plan_codes(length, way.then, way.small)
-    with_state = [sum(step_ms[step.size] for step in plan if step.start < end) for end in ends]
-    alone = [sum(step_ms[step.size] for step in cheapest_plan(end, step_ms)) for end in ends]
-    return with_state, np.cumsum(alone).tolist()
+    return [sum(step_ms[step.size] for step in plan if step.start < end) for end in ends]
 
 
-def _affordable(foretold: Sequence[float]) -> list[bool]:
-    """Which of these runs, of so many milliseconds each, are done: the cheapest, as long as there is time for them."""
+def _affordable(foretold: Mapping[Run, Series]) -> list[Run]:
+    """The runs that are done: the cheapest, as long as there is time for them."""
     left = MS_PER_S * MOST_S
-    chosen = [False] * len(foretold)
-    for place in sorted(range(len(foretold)), key=lambda each: foretold[each]):
-        left -= foretold[place]
-        chosen[place] = left >= 0
-    return chosen
+    chosen = set()
+    for run, series in sorted(foretold.items(), key=lambda item: item[1][-1]):
+        left -= series[-1]
+        if left >= 0:
+            chosen.add(run)
+    return [run for run in foretold if run in chosen]
 
 
-def _run_with_state(stream: Stream, way: Chunks, clock: Clock) -> Series:
+def _run_once(stream: Stream, way: Chunks, clock: Clock) -> Series:
     ends = way.ends(stream.length)
     done, passed, begun = 0, [], clock()
     for audio in stream_codes(
@@ -272,13 +280,19 @@ def _arriving(latent: CodeArray, ends: Sequence[int]) -> Iterator[CodeArray]:
 
 
 def _told(
-    way: Chunks, length: int, with_state: tuple[Series, bool], again: tuple[Series, bool]
+    way: Chunks, length: int, foretold: Mapping[Run, Series], measured: Mapping[Run, Series]
 ) -> Iterator[StreamTime]:
     """The totals at the ends of those chunks with which a quarter, half and all of the codes are there."""
+    once, again = Run(way, False), Run(way, True)
+    alike = measured if once in measured and again in measured else foretold
     ends = way.ends(length)
     places = [next(place for place, end in enumerate(ends) if end * share >= length) for share in SHARES]
+
+    def total(run: Run, place: int) -> Total:
+        ms = measured.get(run, foretold[run])[place]
+        return Total(ms, ms / ends[place], run not in measured)
+
     for place in dict.fromkeys(places):
-        once, anew = (
-            Total(series[place], series[place] / ends[place], computed) for series, computed in (with_state, again)
-        )
-        yield StreamTime(str(way), ends[place], with_state[0][0], once, anew, anew.ms / once.ms)
+        first = total(once, 0).ms
+        ratio = alike[again][place] / alike[once][place]
+        yield StreamTime(str(way), ends[place], first, total(once, place), total(again, place), ratio)

@@ -87,6 +87,22 @@ def test_totals_are_linear_with_a_state_and_quadratic_without() -> None:
     assert not any(total.computed for each in bench.streams for total in (each.with_state, each.again))
 
 
+def test_ratio_is_of_what_is_alike_when_a_total_is_computed() -> None:
+    class Slowing(Steps):
+        """Streams at half the speed at which the steps were timed."""
+
+        def _run(self, window: CodeArray, cache: CodeArray) -> tuple[CodeArray, CodeArray]:
+            self.now += self.seconds[window.shape[-1]] * (len(self.runs) >= 4)
+            return super()._run(window, cache)
+
+    steps = Slowing({16: 3.0})
+    bench = bench_stream(steps.stream(192), lambda: steps.now, lambda text: None)
+    # A step was timed at 3 s: 12 of them with a state, which take 72 s now, and 78 again, which are not run: 234 s.
+    (*_, last) = of_way(bench, "16")
+    assert (round(last.with_state.ms), round(last.again.ms), last.again.computed) == (72_000, 234_000, True)
+    assert (round(last.ratio, 6), round(bench.steps[0].ms)) == (6.5, 3000)
+
+
 def test_every_prefix_begins_anew_and_a_stream_goes_on() -> None:
     _, steps = benched({4: 0.001}, 10)
     streamed = steps.seen[6:]  # behind the timing of the step
