@@ -87,20 +87,27 @@ class Session:
         outputs: names of the outputs, in order.
     """
 
-    def __init__(self, model: Model, name: str | None = None, *, fast_on: int | None = None) -> None:
+    def __init__(
+        self, model: Model, name: str | None = None, *, fast_on: int | None = None, in_order: bool = False
+    ) -> None:
         """Load `model`.
 
         Args:
             model: the graph.
             name: what messages call it, by default its path or "the graph".
             fast_on: to time it, on so many threads and with every optimisation that onnxruntime has; None: as gates do.
+            in_order: whether nodes run in the order in which the graph has them, as far as that is up to us;
+                onnxruntime's own begins at the outputs.
 
         Raises:
             Refusal: onnxruntime cannot load the graph, or its external weights cannot be read.
         """
         self._name = name or (str(model) if isinstance(model, Path) else "the graph")
         try:
-            self._session, self._lent = _load(model, _options() if fast_on is None else _fast_options(fast_on))
+            options = _options() if fast_on is None else _fast_options(fast_on)
+            if in_order:
+                options.execution_order = onnxruntime.ExecutionOrder.PRIORITY_BASED
+            self._session, self._lent = _load(model, options)
         except _LOAD_ERRORS as error:
             raise Refusal(f"{self._name}: onnxruntime cannot load it: {_sentence(error)}") from error
         self._specs = {spec.name: spec for spec in self._session.get_inputs()}

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,7 @@ from tests.gates.small_graphs import chain, constant, model, proto, row, scale_p
 
 X, Y = tensor("x", [1, 4]), tensor("y", [1, 4])
 FEED = {"x": row(1, -2, 3, 4)}
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def with_weight(*values: float, dtype: Any = np.float32) -> ir.Model:
@@ -228,3 +231,30 @@ def test_activation_range_leaves_the_graph_unchanged_when_it_measures() -> None:
     activation_range(made, [FEED])
     assert [node.op_type for node in made.graph] == ["Mul", "Mul"]
     np.testing.assert_array_equal(Session(made).run(FEED)["y"], row(6, -12, 18, 24))
+
+
+_MEASURED = """
+import resource
+import numpy as np
+import onnx_ir as ir
+from onnx import helper
+from gates.fp16_range import activation_range
+from tests.gates.small_graphs import proto, tensor
+
+SIZE, COUNT = 1 << 21, 100
+names = ["x", *(f"t{number}" for number in range(COUNT))]
+nodes = [helper.make_node("Sin", [a], [b], f"n{b}") for a, b in zip(names, names[1:])]
+model = ir.from_proto(proto(nodes, [tensor("x", [1, SIZE])], [tensor(names[-1], [1, SIZE])]))
+feed = {"x": np.ones((1, SIZE), np.float32)}
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+verdict = activation_range(model, [feed, feed])
+print(verdict.status.value, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+"""
+
+
+def test_activation_range_keeps_no_tensor_when_it_has_looked_at_it() -> None:
+    done = subprocess.run([sys.executable, "-c", _MEASURED], capture_output=True, text=True, check=True, cwd=ROOT)
+    status, grown_kb = done.stdout.split()
+    assert status == "passed"
+    # 100 tensors of 8 MB would be 800 MB; a plain run has two at a time.
+    assert int(grown_kb) < 200_000
