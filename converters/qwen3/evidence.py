@@ -26,21 +26,26 @@ from contracts.verdicts import Verdict, at_most
 from converters.qwen3.geometry import CODES, FIRST, MAIN, WINDOW
 from converters.qwen3.opening import Opening
 from converters.qwen3.sine_reach import reach_verdicts
-from converters.qwen3.streams import FloatArray, columns, steps_of
+from converters.qwen3.streams import FloatArray, steps_of
 from converters.stages import Array, Equality, Evidence, Expectation
 from models.qwen3.runs import stepped, voiced
-from models.qwen3.step_graph import AUDIO, CACHE, CACHE_OUT
+from models.qwen3.step_graph import AUDIO, CACHE_OUT
 from models.qwen3.step_graph import HIDDEN as HOST_OUTPUT
 from surgery.sine_forms import Form
 
 STEPWISE_DB = 90.0
 """Of steps against the whole decode: 97 in a prototype (family-facts); the specification's floor is 40."""
 
-GRAPH_DB = HOST_DB = 120.0
-"""Of one arithmetic in two programs: torch and onnxruntime sum in another order."""
+GRAPH_DB = 100.0
+"""Of one arithmetic in two programs: torch and onnxruntime sum in another order, and a net of 29 squared sines in a row
+makes more of that (109 to 111 measured; in torch, float32 has 115 of double precision)."""
 
-FINISHED_DB = {Form.TRIANGLE: 85.0, Form.FINE: 85.0, Form.FLOOR: 85.0, Form.EXACT: STEPWISE_DB, Form.CLIP: 25.0}
-"""Of the finished graph, by the form of its sines, as Kokoro's. Clip is wrong past one wave, whatever else is right."""
+HOST_DB = 120.0
+"""The same for the quantizer, which is but sums."""
+
+FINISHED_DB = {Form.TRIANGLE: 75.0, Form.FINE: 75.0, Form.FLOOR: 75.0, Form.EXACT: STEPWISE_DB, Form.CLIP: 20.0}
+"""Of the finished graph, by the form of its sines. A sine alone has 91 dB of its own; 29 in a row make 80.8 (the small
+decoder of the tests) and 82.4 (the published sizes) of that on random weights. Clip is wrong past one wave."""
 
 MOST_OPERATORS = 1150
 """Of an export, besides constants: the reference's pair of exporters gives 1064 to 1132 and compiles, one that takes
@@ -78,8 +83,7 @@ def runs_of(opening: Opening, role: str) -> tuple[Run, Run]:
         audio = opening.audio_of(before, before + codes)
     feed = opening.feed(full, cache)
     going_on = Run(feed, {AUDIO: audio, CACHE_OUT: stepped(module, feed)[1]})
-    partly = {opening.geometry.seam: _emptied(opening.feed(empty, opening.zeros())[opening.geometry.seam], empty)}
-    partly[CACHE] = opening.zeros()
+    partly = opening.feed(empty, opening.zeros())
     starting = Run(partly, {AUDIO: opening.audio_of(0, empty.valid), CACHE_OUT: stepped(module, partly)[1]})
     return going_on, starting
 
@@ -137,7 +141,7 @@ def _stepwise(opening: Opening, role: str) -> tuple[Equality, ...]:
 def _walked(opening: Opening, gate: str, what: str, size: int, first: int | None = None) -> Equality:
     length = opening.codes.shape[-1]
     plan = steps_of(length, size, first)
-    runs = {each: _run_of(opening, each) for each in {step.size for step in plan}}
+    runs = {each: opening.run(each) for each in {step.size for step in plan}}
     numel, rate = opening.layout.numel, opening.config.samples_per_code
     pcm = walk_codes(opening.seam, runs, plan, numel, rate)
     last = plan[-1]
@@ -151,7 +155,7 @@ def _walked(opening: Opening, gate: str, what: str, size: int, first: int | None
 def _events(opening: Opening) -> tuple[Equality, ...]:
     size = opening.geometry.sizes[WINDOW]
     length, rate = opening.codes.shape[-1], opening.config.samples_per_code
-    run = _run_of(opening, size.codes)
+    run = opening.run(size.codes)
     pcm = walk_events(opening.seam, run, size.context, size.emitted, size.codes, opening.layout.numel, rate)
     owed = []
     for event in window_events(length, size.context, size.emitted):
@@ -178,21 +182,6 @@ def _equality(
     return Equality(gate, reference, {name: measured[name] for name in reference}, minimum_db, detail)
 
 
-def _run_of(opening: Opening, codes: int):  # type: ignore[no-untyped-def]
-    session = opening.session(codes)
-
-    def run(window: Array, cache: FloatArray) -> tuple[Array, Array]:
-        got = session({opening.geometry.seam: window, CACHE: cache})
-        return got[AUDIO], got[CACHE_OUT]
-
-    return run
-
-
 def _alone(opening: Opening, step: CodeStep) -> FloatArray:
     """The whole decoder's audio of a step's codes, with nothing before them."""
     return voiced(opening.decoder, opening.hidden[..., step.start : step.start + step.valid])
-
-
-def _emptied(values: Array, step: CodeStep) -> Array:
-    """Zeros behind the codes that a step holds."""
-    return columns(values[..., : step.valid], 0, step.size)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
+from math import prod
 
 import numpy as np
 import onnx_ir as ir
@@ -10,14 +11,15 @@ from rknn_tts_runtime import CodeStep
 from rknn_tts_runtime.stateful import RunStep
 
 from contracts.contract import Cache
+from contracts.errors import UserInput
 from converters.qwen3.checkpoint import open_checkpoint
 from converters.qwen3.geometry import CODES, FIRST, HIDDEN, MAIN, geometry_of
 from converters.qwen3.streams import CodeArray, FloatArray, columns, drawn_codes, proof_length
 from converters.stages import Array, Checkpoint, OpenSession, Session, StageOptions
-from models.qwen3.cache import cache_layout
+from models.qwen3.cache import cache_layout, wave_frames
 from models.qwen3.decoder import Decoder, decoder_of
 from models.qwen3.runs import quantized, voiced_and_watched
-from models.qwen3.step import CodesStep, Step
+from models.qwen3.step import CodesStep, Step, cache_shape
 from models.qwen3.step_graph import AUDIO, CACHE, CACHE_OUT, host_graph, step_graph
 
 PROOF_SEED, OTHER_SEED = 0, 1
@@ -36,8 +38,21 @@ class Opening:
         self.checkpoint = open_checkpoint(checkpoint)
         self.config, self.sample_rate = self.checkpoint.config, self.checkpoint.sample_rate
         self.layout: Cache = cache_layout(self.config, self.geometry.cache)
+        self._check_steps()
         self._models: dict[int, ir.Model] = {}
         self._sessions: dict[int, Session] = {}
+
+    def _check_steps(self) -> None:
+        """A step gives at least as many frames, behind the first wave block, as the next one starts from."""
+        config = self.config
+        rate = prod(config.upsampling_ratios) * config.upsample_rates[0]
+        least = -(-wave_frames(config) // rate)
+        for size in (*self.geometry.steps.values(), *self.geometry.sizes.values()):
+            if size.codes < least:
+                raise UserInput(
+                    f"{self.file.path}: a step of {size.codes} codes gives this decoder {rate * size.codes} frames "
+                    f"behind its first block and {wave_frames(config)} are needed: --codes {least} or more."
+                )
 
     @cached_property
     def decoder(self) -> Decoder:
@@ -51,8 +66,10 @@ class Opening:
 
     def shapes(self, codes: int) -> dict[str, tuple[int, ...]]:
         """Of the inputs of a step of so many codes, by name."""
-        channels = self.config.codebook_dim if self.geometry.seam == HIDDEN else self.config.num_quantizers
-        return {self.geometry.seam: (1, channels, codes), CACHE: (self.layout.numel,)}
+        cache = cache_shape(self.config, self.layout)
+        if self.geometry.seam == CODES:
+            return {CODES: (1, self.config.num_quantizers, codes), CACHE: cache}
+        return {HIDDEN: (1, self.config.codebook_dim, 1, codes), CACHE: cache}
 
     def model(self, codes: int) -> ir.Model:
         """The step of so many codes as an ONNX graph, before any pass."""
@@ -127,5 +144,10 @@ class Opening:
         return np.zeros(self.layout.numel, np.float32)
 
     def feed(self, step: CodeStep, cache: FloatArray) -> dict[str, Array]:
-        """The inputs of `step` of the stream, behind `cache`."""
-        return {self.geometry.seam: columns(self.seam, step.start, step.size), CACHE: cache}
+        """The inputs of `step` of the stream, behind `cache` of any shape."""
+        return self.as_inputs(columns(self.seam[..., : step.start + step.valid], step.start, step.size), cache)
+
+    def as_inputs(self, window: Array, cache: FloatArray) -> dict[str, Array]:
+        """What the host hands over, `window` [1, C, B] and `cache`, in the shapes of a step's inputs."""
+        shapes = self.shapes(window.shape[-1])
+        return {self.geometry.seam: window.reshape(shapes[self.geometry.seam]), CACHE: cache.reshape(shapes[CACHE])}

@@ -10,7 +10,6 @@ from converters.qwen3.opening import Opening
 from converters.qwen3.sine_reach import reaches_of, sine_cuts
 from converters.stages import StageExport
 from models.qwen3.step_graph import AUDIO, CACHE_OUT
-from surgery.rewrite_interface_axes import rewrite_interface_axes
 
 AUDIO_DB, CACHE_DB = 33.0, 43.0
 """Least simulator SNR of what a step gives, against the whole decode (the issue's bounds; docs/qwen3.md has what was
@@ -29,7 +28,7 @@ def step_export(opening: Opening, role: str) -> StageExport:
         stem=opening.geometry.stem(role),
         contract=_contract(opening, role),
         model=model,
-        passes=(rewrite_interface_axes(),),
+        passes=(),
         feeds=(going_on.feed,),
         padded_feeds=(starting.feed,),
         host=opening.host,

@@ -7,7 +7,7 @@ that a step folds are rounded to float32, which bounds the comparison.
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import cache
 from math import inf, prod
@@ -20,7 +20,7 @@ from contracts.contract import Cache
 from models.qwen3.cache import KINDS, MINIMAL, REFERENCE, SPARE, VALID, cache_layout
 from models.qwen3.config import DecoderConfig
 from models.qwen3.decoder import Decoder
-from models.qwen3.step import CodesStep, Step
+from models.qwen3.step import CodesStep, Step, cache_shape
 from tests.models.qwen3.originals import original, random_codes, random_decoder, snr
 from tests.qwen3_configs import REDUCED
 
@@ -58,8 +58,21 @@ def seam(config: DecoderConfig, dtype: torch.dtype, count: int = CODES) -> tuple
 
 
 @cache
-def step_of(codes: int, config: DecoderConfig, dtype: torch.dtype, kind: str) -> Step:
+def module_of(codes: int, config: DecoderConfig, dtype: torch.dtype, kind: str) -> Step:
     return Step(decoder_of(config, dtype), cache_layout(config, kind), codes).eval().to(dtype)
+
+
+def step_of(
+    codes: int, config: DecoderConfig, dtype: torch.dtype, kind: str
+) -> Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]:
+    """Takes hidden [1, C, B] and a flat cache, and gives a flat one."""
+    module, shape = module_of(codes, config, dtype, kind), cache_shape(config, cache_layout(config, kind))
+
+    def run(hidden: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
+        audio, out = module(hidden.unsqueeze(2), state.reshape(shape))
+        return audio, out.reshape(-1)
+
+    return run
 
 
 def streamed(
