@@ -25,6 +25,10 @@ COMPUTED = (
 )
 
 
+_UNSTEADY = 1.5
+"""Longest over shortest run of a step from which on the machine is not left to it (1.1 on a quiet one)."""
+
+
 def bench_blocks(bench: Bench) -> list[Block]:
     """What was timed on what, the steps, the streams, the modelled cost, and what is missing."""
     measured = bench.measured
@@ -45,6 +49,7 @@ def bench_blocks(bench: Bench) -> list[Block]:
     blocks += [Notice("note", sentence) for sentence in (FACTOR, MEANING)]
     if any(total.computed for each in measured.streams for total in (each.with_state, each.again)):
         blocks.append(Notice("note", COMPUTED))
+    blocks += [Notice("UNSTEADY", _unsteady(step), "warn") for step in measured.steps if step.spread > _UNSTEADY]
     return blocks + [Notice("note", note, "warn") for note in bench.notes]
 
 
@@ -74,6 +79,14 @@ def _streams(codes: int, streams: Iterable[StreamTime]) -> Table:
     columns = ("chunks of", "codes", "first audio, ms", "with state, ms", "a code", "again, ms", "a code", "ratio")
     title = f"A stream of {codes} codes: with a state, and decoding the prefix again at every chunk"
     return Table(title, columns, tuple(rows), frozenset(range(1, len(columns))))
+
+
+def _unsteady(step: StepTime) -> str:
+    return (
+        f"the longest run of a step of {step.codes} codes took {number(step.spread, _DIGITS)}x as long as the "
+        "shortest: something else uses the processor, so no time here is good for much; run the command again when it "
+        "is quiet"
+    )
 
 
 def _modelled(bench: Bench) -> Table:

@@ -74,6 +74,7 @@ class StepTime:
         ms_a_code: of one code.
         real_time_factor: that over how long a code sounds; below 1 a stream keeps up.
         runs: how many there were.
+        spread: the longest run over the shortest.
     """
 
     codes: int
@@ -81,6 +82,7 @@ class StepTime:
     ms_a_code: float
     real_time_factor: float
     runs: int
+    spread: float
 
 
 @dataclass(frozen=True)
@@ -212,7 +214,7 @@ def _timed_step(stream: Stream, size: int, clock: Clock, say: Callable[[str], No
         _, cache = run(window, cache)
         took.append(clock() - begun)
     ms = MS_PER_S * median(took)
-    return StepTime(size, ms, ms / size, ms / size / stream.code_ms, len(took))
+    return StepTime(size, ms, ms / size, ms / size / stream.code_ms, len(took), max(took) / min(took))
 
 
 Series = list[float]

@@ -89,7 +89,7 @@ class Opening:
         session = self.session(codes)
 
         def run(window: Array, cache: FloatArray) -> tuple[Array, Array]:
-            got = session({self.geometry.seam: window, CACHE: cache})
+            got = session(self.as_inputs(window, cache))
             return got[AUDIO], got[CACHE_OUT]
 
         return run

@@ -210,7 +210,7 @@ BENCH = Bench(
     measured=StreamingBench(
         12,
         40.0,
-        (StepTime(2, 10.0, 5.0, 0.125, 5), StepTime(8, 2500.0, 312.5, 7.8125, 3)),
+        (StepTime(2, 10.0, 5.0, 0.125, 5, 1.5), StepTime(8, 2500.0, 312.5, 7.8125, 3, 1.625)),
         (StreamTime("2, then 8", 10, 10.0, Total(1234.5, 123.45, False), Total(98_765.4, 9876.54, True), 80.004),),
     ),
     modelled=(bench_module.ModelledStep(2, 30.0, 15.0, 0.375, "engines/x.json"),),
@@ -243,6 +243,8 @@ def test_bench_is_shown_in_tables() -> None:
     assert lines[14] == "2 codes 30 15 0.375 engines/x.json"
     assert "note: the cost on rk3588 is modelled, not measured on a board" in lines
     assert f"note: {COMPUTED}" in lines
+    (unsteady,) = [line for line in lines if line.startswith("UNSTEADY")]
+    assert unsteady.startswith("UNSTEADY: the longest run of a step of 8 codes took 1.62x as long as the shortest: ")
     assert lines[-1] == "note: a note"
 
 
@@ -257,7 +259,7 @@ def test_bench_of_qwen3_tells_times_of_its_steps(
     config = replace(REDUCED, num_hidden_layers=1)
     write_snapshot(tmp_path, config, stand_in(config, 0))
     monkeypatch.chdir(tmp_path)
-    assert run(["bench", "qwen3", "--checkpoint", ".", "--codes", "4,2", "--length", "9", "--json"]) == 0
+    assert run(["bench", "qwen3", "--checkpoint", ".", "--codes", "4", "--length", "9", "--json"]) == 0
     data = json.loads(capsys.readouterr().out)
     assert (data["schema"], data["exit_code"], data["error"]) == ("rknn-tts/result/1", 0, None)
     found = data["bench"]
@@ -267,15 +269,15 @@ def test_bench_of_qwen3_tells_times_of_its_steps(
     assert set(measured) == {"codes", "code_ms", "steps", "streams"}
     assert (measured["codes"], measured["code_ms"]) == (9, 80)
     assert [set(step) for step in measured["steps"]] == [
-        {"codes", "ms", "ms_a_code", "real_time_factor", "runs"},
-    ] * 2
-    assert [step["codes"] for step in measured["steps"]] == [2, 4]
+        {"codes", "ms", "ms_a_code", "real_time_factor", "runs", "spread"}
+    ]
+    assert [step["codes"] for step in measured["steps"]] == [4]
     ends = [(stream["chunks"], stream["codes"]) for stream in measured["streams"]]
-    assert ends == [("2", 4), ("2", 6), ("2", 9), ("4", 4), ("4", 8), ("4", 9), ("2, then 4", 6), ("2, then 4", 9)]
+    assert ends == [("4", 4), ("4", 8), ("4", 9)]
     for stream in measured["streams"]:
         assert set(stream) == {"chunks", "codes", "first_audio_ms", "with_state", "again", "ratio"}
         assert set(stream["with_state"]) == set(stream["again"]) == {"ms", "ms_a_code", "computed"}
         assert 0 < stream["first_audio_ms"] <= stream["with_state"]["ms"]
         assert stream["again"]["computed"] is False
     assert found["modelled"] == []
-    assert "./rknn-tts engine qwen3 --target rk3588 --checkpoint . --codes 4,2" in found["notes"][-1]
+    assert "./rknn-tts engine qwen3 --target rk3588 --checkpoint . --codes 4`" in found["notes"][-1]

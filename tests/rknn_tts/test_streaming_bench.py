@@ -66,6 +66,18 @@ def test_step_is_timed_by_the_median_behind_one_that_is_not_counted() -> None:
     assert steps.runs[:12] == [16] * 6 + [64] * 6
 
 
+def test_spread_is_the_longest_run_over_the_shortest() -> None:
+    class Uneven(Steps):
+        def _run(self, window: CodeArray, cache: CodeArray) -> tuple[CodeArray, CodeArray]:
+            self.now += {1: 0.02, 2: 0.01, 3: 0.03}.get(len(self.runs), 0)
+            return super()._run(window, cache)
+
+    steps = Uneven({4: 0.02})
+    (step,) = bench_stream(steps.stream(4), lambda: steps.now, lambda text: None).steps
+    # The counted runs take 40, 30, 50, 20 and 20 ms.
+    assert (round(step.ms, 6), round(step.spread, 6)) == (30, 2.5)
+
+
 def test_step_is_timed_fewer_times_when_it_is_slow() -> None:
     bench, _ = benched({16: 0.010, 64: 2.5}, 16)
     assert [step.runs for step in bench.steps] == [5, 3]
