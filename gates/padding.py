@@ -13,8 +13,8 @@ Outputs = Mapping[str, NDArray[Any]]
 def without_padding(measured: Outputs, reference: Outputs) -> dict[str, NDArray[Any]]:
     """`measured`, each output cut to the steps (last axis) of its reference and given its shape.
 
-    An engine may have an axis of size 1 more than the original. What does not fit is left as it is, for the comparison
-    to refuse by its shape.
+    An engine may have an axis of size 1 more than the original, behind the steps too. What does not fit is left as it
+    is, for the comparison to refuse by its shape.
     """
     return {name: _like(array, reference[name]) if name in reference else array for name, array in measured.items()}
 
@@ -22,6 +22,9 @@ def without_padding(measured: Outputs, reference: Outputs) -> dict[str, NDArray[
 def _like(array: NDArray[Any], reference: NDArray[Any]) -> NDArray[Any]:
     if not array.ndim or not reference.ndim:
         return array
-    kept = array[..., : reference.shape[-1]]
+    more = max(0, array.ndim - reference.ndim)
+    behind = more if array.shape[array.ndim - more :] == (1,) * more else 0
+    steps = array.reshape(array.shape[: array.ndim - behind])
+    kept = steps[..., : reference.shape[-1]]
     same = [size for size in kept.shape if size != 1] == [size for size in reference.shape if size != 1]
     return kept.reshape(reference.shape) if same else array

@@ -21,6 +21,9 @@ def of(shape: tuple[int, ...]) -> NDArray[Any]:
         (STEPS, of((1, 2, 12)), STEPS),
         (STEPS, of((1, 2, 5)), STEPS[..., :5]),
         (STEPS[:, :, None], of((1, 2, 5)), STEPS[..., :5]),  # an engine's axis of size 1 more
+        (STEPS[..., None], of((1, 2, 5)), STEPS[..., :5]),  # the same behind its steps
+        (STEPS[..., None, None], of((1, 2, 5)), STEPS[..., :5]),
+        (STEPS[:, :, None, :1], of((1, 2, 1)), STEPS[..., :1]),
         (STEPS, of((2, 5)), STEPS[0, :, :5]),
         (STEPS, of((1, 2, 1)), STEPS[..., :1]),
     ],
@@ -41,6 +44,8 @@ def test_without_padding_cuts_the_last_axis_and_gives_the_references_shape(
         (STEPS, of((1, 1, 12))),  # a channel too many is no padding
         (STEPS, of((2, 1, 3, 4))),
         (STEPS.transpose(0, 2, 1), of((1, 2, 12))),
+        (STEPS[:, :1].transpose(0, 2, 1), of((1, 1, 5))),  # one step of 12 channels
+        (STEPS[..., None], of((1, 3, 5))),
         (STEPS, of(())),
         (of(()), of((1, 2, 12))),
     ],
