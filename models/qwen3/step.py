@@ -25,8 +25,9 @@ from models.qwen3.cache import VALID, group_width, row_width
 from models.qwen3.config import DecoderConfig
 from models.qwen3.decoder import Decoder
 from models.qwen3.layers import CausalTransposedConv, ConvNeXt, SnakeBeta
-from models.qwen3.quantizer import JoinedTable, Quantizer
+from models.qwen3.quantizer import Quantizer
 from models.qwen3.step_cache import State, grouped, packed, unpacked
+from models.qwen3.step_codes import codes_table
 from models.qwen3.step_layers import (
     MASKED,
     Rotation,
@@ -130,15 +131,15 @@ class Latent(nn.Module):
 
 
 class CodesStep(nn.Module):
-    """A step from the codes themselves: it looks the hidden state up."""
+    """A step from the codes themselves (`models.qwen3.step_codes`)."""
 
     def __init__(self, step: Step, quantizer: Quantizer) -> None:
         super().__init__()
-        self.step, self.table = step, JoinedTable(quantizer)
+        self.step, self.table = step, codes_table(quantizer)
 
     def forward(self, codes: Tensor, cache: Tensor) -> tuple[Tensor, Tensor]:
         """Codes [1, Q, B] (integers), cache [1, R, 1, W] -> audio [1, 1, 1920 B, 1], cache_out [1, R, 1, W]."""
-        audio, out = self.step(self.table(codes).unsqueeze(2), cache)
+        audio, out = self.step(self.table(codes), cache)
         return audio, out
 
 

@@ -159,12 +159,13 @@ def test_valid_tells_how_many_of_the_last_71_codes_there_were() -> None:
 
 
 def test_a_step_of_codes_is_the_step_of_their_hidden_state() -> None:
-    """The rows that were looked up are summed in another order; nothing else differs."""
+    """Entries are summed in another order; nothing else differs."""
     codes = random_codes(CODES, NARROW)[..., :16]
-    step, state = step_of(16, NARROW, torch.float64, MINIMAL), midstream()
+    step, hidden = module_of(16, NARROW, torch.float64, MINIMAL), seam(NARROW, torch.float64)[0][..., :16]
+    state = midstream().reshape(cache_shape(NARROW, cache_layout(NARROW, MINIMAL)))
     with torch.no_grad():
         of_codes = CodesStep(step, decoder_of(NARROW, torch.float64).quantizer)(codes, state)
-        of_hidden = step(seam(NARROW, torch.float64)[0][..., :16], state)
+        of_hidden = step(hidden.unsqueeze(2), state)
     for got, wanted in zip(of_codes, of_hidden, strict=True):
         assert snr(wanted, got) >= 250
 
