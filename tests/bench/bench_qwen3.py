@@ -2,7 +2,7 @@
 
 The reference's design is `tests/qwen3_reference_step.py`, handed to the toolkit as its exporter writes it. Ours is what
 `rknn-tts engine qwen3 --checkpoint random` makes, with all its gates, as a user runs it. Weights are random in both:
-no layer's cost depends on them. `make bench` runs it, in about half an hour on a machine that does nothing else; it
+no layer's cost depends on them. `make bench` runs it, in ten minutes on a machine that does nothing else, and 16 GB; it
 fails where a bound of issue 6 is not met. All figures are in `build-logs/bench-qwen3.json`.
 """
 

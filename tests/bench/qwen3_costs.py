@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +74,8 @@ def built_reference(codes: int, target: str, folder: Path) -> Cost:
     """
     folder.mkdir()
     graph, log = folder / "step.onnx", folder / "build.log"
-    nodes = _export_reference(codes, graph)
+    with ProcessPoolExecutor(1, get_context("spawn")) as apart:  # its gigabytes are needed when the builds run
+        nodes = apart.submit(_export_reference, codes, graph).result()
     build = build_engine(
         BuildRequest(
             onnx=graph, target=target, toolkit=DEFAULT_TOOLKIT, converter_python=converter_python(),
@@ -137,7 +140,7 @@ def _overflows(fields: tuple[RegtaskCount, ...]) -> dict[str, Any]:
 
 
 def _export_reference(codes: int, graph: Path) -> int:
-    """Writes the graph; how many nodes it has. Everything of torch is gone afterwards."""
+    """Writes the graph; how many nodes it has."""
     decoder = decoder_of(stand_in(TRUE_CONFIG, 0), TRUE_CONFIG)
     with torch.no_grad():
         model = exported(ReferenceStep(decoder, HIDDEN), codes, reference_numel_walked(TRUE_CONFIG))
