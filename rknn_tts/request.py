@@ -89,7 +89,7 @@ class Request:
         "How the engine for whole windows normalises: native (the default) or gap (means by pooling).",
         CONVERTING,
     )
-    sine: str | None = _option("How sines are computed: triangle, fine, floor, clip or exact.", CONVERTING)
+    sine: str | None = _option("How sines are computed: triangle, fine, soft, floor, clip or exact.", CONVERTING)
     max_axis: int | None = _option(
         "Walk windows of at most this many spectrogram columns inside the graph, for a wider --window.", CONVERTING
     )

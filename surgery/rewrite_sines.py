@@ -2,19 +2,25 @@
 
 Before: y = k * Sin(a * x)^2, the square a Pow of 2 or a Mul of the sine by itself, a and k constants for each channel
 After:  w = a x / pi, folded to [0, 1];  y = k K h^2, h = H(a2 H(a1 H(-3 w))), H = HardSwish (`surgery.sine_chains`)
+Before: z = k * Sin(a * x)^2 - c
+After:  z = H(l softplus(m H(-3 w) + n) + r) + (3/8 - c), in the form `soft` (`surgery.sine_soft`): l, r of k
 Before: y = Sin(a * x)
 After:  s = a x / pi - 1/2, folded to [-1/2, 1/2];  y = s P(s^2)
 
 a is taken for |a|, the square being even and the sine odd: behind a Relu, |a x| of a negative a is one that the toolkit
 makes zero (`rewrite_zeroed_absolutes`, which follows, and mends what bounded data do in the later folds).
 
-`surgery.sine_forms` has the forms (clip, floor, triangle, fine) and what each costs, docs/sine.md what they reach on
-each target. a goes into the first step; k, which may be a Div too (SnakeBeta), into the last one. A factor that is
+`surgery.sine_forms` has the forms (clip, floor, triangle, fine, soft) and what each costs, docs/sine.md what they reach
+on each target. a goes into the first step; k, which may be a Div too (SnakeBeta), into the last one. A factor that is
 negative or too large for fp16, or that is not one for each channel, stays where it is. `floor` pays nowhere.
 
-The triangle, fine or not, is right for arguments of up to `reach_pi` times pi, as the caller states: a number, or one
-for each site (by the name of the sine's output) or each of its channels; what was measured is turned to that by
-`surgery.sine_forms.reach_of`. A site that the mapping does not name keeps its Sin. Clip is right up to pi.
+`soft` reads the tensor less often, and is no nearer to a sine near its zeros than elsewhere; what a graph subtracts
+behind (c, `surgery.sine_soft.soft_offset`) costs nothing. A sine that is not squared, or whose gain k is too large for
+it in some channel, is a `triangle` there.
+
+The triangles (fine and soft are such) are right for arguments of up to `reach_pi` times pi, as the caller states: a
+number, or one for each site (by the name of the sine's output) or each of its channels; what was measured is turned to
+that by `surgery.sine_forms.reach_of`. A site that the mapping does not name keeps its Sin. Clip is right up to pi.
 
 Left alone: what is not float32, shapes that are not known, and every sine where the form is `exact`.
 
@@ -45,12 +51,14 @@ from surgery.scopes import drop_unused
 from surgery.sine_chains import CHAINS
 from surgery.sine_coefficients import MIDDLE, WAVE
 from surgery.sine_forms import DEGREES, FOLDED, Array, Form, Sine, Steps, write_sine
+from surgery.sine_soft import SOFT_BOUND
 from surgery.weights import weight_of
 
 SIN = Matched("Sin")
 POW = Matched("Pow")
 MUL = Matched("Mul")
 DIV = Matched("Div")
+SUMS = (Matched("Add"), Matched("Sub"))
 
 Reach: TypeAlias = float | Sequence[float] | Array
 """Of one site, in units of pi: a number, or one for each channel."""
@@ -77,7 +85,7 @@ _HEADROOM_DB = 10.0
 def _bound(form: Form, degree: int, furthest: float) -> Bounded:
     """What holds for arguments within reach, `furthest` at most."""
     plain = MIDDLE.bound(degree) if form in FOLDED else WAVE.bound(degree + 1)
-    error = max(CHAINS[degree].bound, plain)
+    error = max(CHAINS[degree].bound, plain, SOFT_BOUND if form is Form.SOFT else 0.0)
     rounding = 2 * np.pi * furthest * float(np.finfo(np.float32).eps)
     decibels = floor(-20 * log10(error + rounding) - _HEADROOM_DB)
     why = f"{error:.2g} is the largest relative error of a sine or its square within its reach (minimax)"
@@ -89,7 +97,7 @@ DECLARATION = Declaration(
     summary="a sine, and Snake's squared sine, as folds and a polynomial that stay on the NPU",
     exactness=_bound(Form.TRIANGLE, DEGREE, EIGHT),
     after=frozenset({"fold_constants", "normalise_float32", "normalise_static_inputs"}),
-    matches=(SIN, POW, MUL, DIV),
+    matches=(SIN, POW, MUL, DIV, *SUMS),
     pays_on=EVERY_TARGET,
 )
 
@@ -102,6 +110,7 @@ class _Wanted:
     degree: int
     reach_pi: Reach | Mapping[str, Reach]
     convolved: bool
+    most: int | Mapping[str, int] | None
 
     def reach(self, site: str | None) -> Array | None:
         """Of one site; None where it is not stated."""
@@ -111,6 +120,11 @@ class _Wanted:
                 return None
             reach = reach[site]
         return np.asarray(reach, np.float64)
+
+    def most_of(self, site: str | None) -> int | None:
+        """Affine steps of one site that are convolutions, at most; None: all of them."""
+        most = self.most
+        return most.get(site or "") if isinstance(most, Mapping) else most
 
 
 @dataclass(frozen=True)
@@ -128,6 +142,7 @@ def rewrite_sines(
     *,
     degree: int = DEGREE,
     target: str | None = None,
+    convolved: int | Mapping[str, int] | None = None,
 ) -> Pass:
     """The pass; its hits are sines.
 
@@ -136,9 +151,13 @@ def rewrite_sines(
         reach_pi: how far their arguments go, in units of pi; by the name of each sine's output, or one for all.
         degree: of the polynomial: 1, 2 or 3.
         target: the chip, which decides how the steps are written; None: as suits every chip.
+        convolved: how many affine steps of a square that is folded as a triangle are convolutions at most, the last
+            ones, where they would all be (rk3588); the same for every site, or by the name of each sine's output. What
+            is none is a BatchNormalization: one more read of the tensor instead of the convolution's cycles.
 
     Raises:
-        ValueError: an unknown form, degree or target, or a reach that is no finite number above 0.
+        ValueError: an unknown form, degree or target, a reach that is no finite number above 0, or a number of
+            convolutions below 0.
     """
     check_target(target)
     if degree not in DEGREES:
@@ -150,7 +169,10 @@ def rewrite_sines(
         if values.ndim > 1 or not values.size or not np.all(np.isfinite(values) & (values > 0)):
             raise ValueError(f"the reach {reach} is no finite number above 0, nor one for each channel")
         furthest = max(furthest, float(values.max()))
-    wanted = _Wanted(Form(form), degree, reach_pi, target in CONVOLVED)
+    counts = convolved.values() if isinstance(convolved, Mapping) else [convolved or 0]
+    if any(count < 0 for count in counts):
+        raise ValueError(f"{min(counts)} convolutions of a sine are fewer than none")
+    wanted = _Wanted(Form(form), degree, reach_pi, target in CONVOLVED, convolved)
     pays_on = EVERY_TARGET if wanted.form in (*FOLDED, Form.CLIP) else frozenset[str]()
     declaration = replace(DECLARATION, exactness=_bound(wanted.form, degree, furthest), pays_on=pays_on)
     return Pass(declaration, lambda model: _rewrite(model, wanted))
@@ -181,7 +203,8 @@ def _apply(node: ir.Node, wanted: _Wanted) -> None:
     plan = _plan(node, wanted)
     assert plan is not None
     make = Builder(graph_of(plan.last), plan.last, f"{DECLARATION.name}/{plan.last.outputs[0].name}")
-    take_place(plan.last, write_sine(Steps.for_place(make, plan.value, wanted.convolved), plan.value, plan.sine))
+    steps = Steps.for_place(make, plan.value, wanted.convolved, wanted.most_of(node.outputs[0].name))
+    take_place(plan.last, write_sine(steps, plan.value, plan.sine))
 
 
 def _plan(node: ir.Node, wanted: _Wanted) -> _Plan | None:
@@ -204,6 +227,9 @@ def _plan(node: ir.Node, wanted: _Wanted) -> _Plan | None:
     if square is None:
         factor = factor * np.where(scale < 0.0, -1.0, 1.0)
     sine = Sine(wanted.form, wanted.degree, square is not None, np.abs(scale), factor, reach)
+    if sine.is_soft and (shifted := _shift_of(last.outputs[0])) is not None:
+        last, shift = shifted
+        sine = replace(sine, shift=shift)
     return _Plan(last, value, sine)
 
 
@@ -260,3 +286,15 @@ def _gain_of(square: ir.Value) -> tuple[ir.Node, Array] | None:
     if is_one_of(node, (DIV,)):
         factor = 1 / factor
     return (node, factor) if np.sqrt(factor).max() <= _LARGEST_GAIN else None
+
+
+def _shift_of(made: ir.Value) -> tuple[ir.Node, Array] | None:
+    """What adds a constant to `made`, or subtracts one from it, and the constant that is added; None where it stays."""
+    node = only_reader(made)
+    found = None if node is None else operand_of(node, SUMS)
+    if node is None or found is None or (node.op_type == "Sub" and found.place != 0):
+        return None
+    shift = _by_channel(found.values, made)
+    if shift is None or static_shape(node.outputs[0]) != static_shape(made):
+        return None
+    return node, -shift if node.op_type == "Sub" else shift

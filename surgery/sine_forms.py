@@ -7,6 +7,8 @@ With t the argument in units of pi:
     triangle  |t|, then | |t| - 4 |, then |. - 2|, then |. - 1|: any |t| <= 8 is w in [0, 1] then, on the NPU
     fine      |t|, then min(u, 8 - u), then min(u, 4 - u), then min(u, 2 - u): the same, and 0 stays 0
 
+    soft      the triangle, with other maps behind it, for squares of any gain up to 3.37 (`surgery.sine_soft`)
+
     squared   sin^2(pi w) = K h^2, h from w by HardSwishes (`surgery.sine_chains`); w = |p| where it is clipped
     plain     sin(pi p) = p (1 - p^2) R(p^2)
               triangle of t - 1/2, whose cosine it is: sin(pi t) = sin(pi s) = s P(s^2), s = w - 1/2
@@ -16,6 +18,8 @@ sign where the triangle's last fold is, at 1 (the fine one leaves it: s = 1/2 - 
 fp16. h is zero where the sine is, at both ends, and the square doubly so: where it is divided by a small number
 (Snake's alpha), an absolute error there would become a large one (toolkit-facts, Sine). `LeakyRelu(alpha=-1)` is the
 absolute value that stays on the NPU.
+
+The fold at 0 of a square is bare: the scale goes into the next affine step, where it costs nothing.
 
 A squared sine is folded in the chain's unit c: u = c w. Where a caller has the argument in that unit already
 (scale * c / pi = 1), and wants the square in it (gain * K = 1), both steps cost nothing; else c is 1.
@@ -44,7 +48,7 @@ A diagonal convolution costs channels squared: at 256 channels it is slower than
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from functools import partial
 from math import ceil, log2
@@ -59,6 +63,7 @@ from surgery.graph_builder import Builder, sizes_of
 from surgery.matching import opset_of
 from surgery.sine_chains import CHAINS, HARD, TURNED, Chain
 from surgery.sine_coefficients import MIDDLE, WAVE, coefficients
+from surgery.sine_soft import BIAS, LEFT_OVER, STEEPNESS, soft_offset, soft_reaches, squaring
 
 Array = NDArray[Any]
 
@@ -88,9 +93,10 @@ class Form(str, Enum):
     FLOOR = "floor"
     TRIANGLE = "triangle"
     FINE = "fine"
+    SOFT = "soft"
 
 
-FOLDED = (Form.TRIANGLE, Form.FINE)
+FOLDED = (Form.TRIANGLE, Form.FINE, Form.SOFT)
 """Forms that are right as far as they are said to reach."""
 
 
@@ -133,6 +139,29 @@ def folds_for(reach: ArrayLike) -> list[Array]:
     return [np.where(furthest > centre, centre, 0.0) for centre in centres]
 
 
+class Activation(Enum):
+    """What is behind an affine step, and fuses with it where that is a convolution."""
+
+    ABSOLUTE = "absolute"
+    HARD_SWISH = "hard swish"
+    SOFTPLUS = "softplus"
+
+
+@dataclass(frozen=True)
+class Link:
+    """One of a row: `activation` of a value times `scale` plus `shift`, each a number, or one for each channel."""
+
+    activation: Activation
+    what: str
+    scale: ArrayLike = 1.0
+    shift: ArrayLike | None = None
+
+    @property
+    def is_bare(self) -> bool:
+        """Whether it has no affine step."""
+        return self.shift is None and is_one(self.scale)
+
+
 @dataclass(frozen=True)
 class Steps:
     """Writes affine steps, and what they fuse with.
@@ -140,16 +169,35 @@ class Steps:
     Attributes:
         make: adds the nodes.
         convolved: as convolutions; see `for_place`.
+        most: so many of a row, the last ones; the others are BatchNormalizations, which no cut takes for affine steps
+            that a convolution could be made of. None: all of them.
     """
 
     make: Builder
     convolved: bool
+    most: int | None = None
 
     @staticmethod
-    def for_place(make: Builder, value: ir.Value, convolved: bool) -> Steps:
+    def for_place(make: Builder, value: ir.Value, convolved: bool, most: int | None = None) -> Steps:
         """As convolutions where that is asked and `value` has channels to speak of."""
         sizes = sizes_of(value)
-        return Steps(make, convolved and len(sizes) in (3, 4) and sizes[1] in CONVOLVED_CHANNELS)
+        return Steps(make, convolved and len(sizes) in (3, 4) and sizes[1] in CONVOLVED_CHANNELS, most)
+
+    def row(self, value: ir.Value, links: Sequence[Link]) -> ir.Value:
+        """`links` one behind the other."""
+        for number, link in enumerate(links):
+            value = self.linked(value, link, sum(not one.is_bare for one in links[number + 1 :]))
+        return value
+
+    def linked(self, value: ir.Value, link: Link, behind: int) -> ir.Value:
+        """One of a row that has `behind` more affine steps."""
+        if not link.is_bare:
+            convolved = self.most is None or behind < self.most or not self.convolved
+            step = self.activated if convolved else self.normalised
+            value = step(value, link.scale, link.shift, f"{link.what}_step")
+        if link.activation is Activation.HARD_SWISH:
+            return self.hard_swish(value, link.what)
+        return (self.absolute if link.activation is Activation.ABSOLUTE else self.softplus)(value, link.what)
 
     def affine(self, value: ir.Value, scale: ArrayLike, shift: ArrayLike | None, what: str) -> ir.Value:
         """`value` times `scale` plus `shift`: each a number, or one for each channel; 1 and None are left out."""
@@ -170,12 +218,25 @@ class Steps:
             value = self.activated(value, scale, shift, f"{what}_step")
         return self.absolute(value, what)
 
-    def mapped(self, value: ir.Value, scale: ArrayLike, what: str) -> ir.Value:
-        """HardSwish of `value` times `scale`, spelled out: the operator itself is no layer of three axes."""
-        step = self.activated(value, scale, None, f"{what}_step")
-        ahead = self._with("Add", step, HARD, f"{what}_ahead")
+    def normalised(self, value: ir.Value, scale: ArrayLike, shift: ArrayLike | None, what: str) -> ir.Value:
+        """The affine step as a BatchNormalization, of a mean of 0 and a variance of 1."""
+        sizes = sizes_of(value)
+        numbers = {"scale": scale, "shift": 0.0 if shift is None else shift, "mean": 0.0, "variance": 1.0}
+        spread = [
+            self.make.constant(f"{what}_{name}", np.full(sizes[1], number, np.float32))
+            for name, number in numbers.items()
+        ]
+        return self.make.add("BatchNormalization", [value, *spread], sizes, what, epsilon=0.0)
+
+    def hard_swish(self, value: ir.Value, what: str) -> ir.Value:
+        """HardSwish, spelled out: the operator itself is no layer of three axes."""
+        ahead = self._with("Add", value, HARD, f"{what}_ahead")
         share = self.clipped(ahead, 0.0, 2 * HARD, f"{what}_share")
-        return self._with("Div", self.product(step, share, f"{what}_product"), 2 * HARD, what)
+        return self._with("Div", self.product(value, share, f"{what}_product"), 2 * HARD, what)
+
+    def softplus(self, value: ir.Value, what: str) -> ir.Value:
+        """log(1 + exp(value))."""
+        return self.make.add("Softplus", [value], sizes_of(value), what)
 
     def clipped(self, value: ir.Value, low: float, high: float, what: str) -> ir.Value:
         """`value` between `low` and `high`."""
@@ -256,6 +317,7 @@ class Sine:
         scale: a number [], or one for each channel [C].
         gain: the same; positive where `squared`.
         reach: how far |scale * x| / pi goes: the same. Only `FOLDED` forms ask.
+        shift: the same; added behind. Only `is_soft` ones have another than 0.
     """
 
     form: Form
@@ -264,6 +326,12 @@ class Sine:
     scale: Array
     gain: Array
     reach: Array
+    shift: Array = field(default_factory=lambda: np.zeros(()))
+
+    @property
+    def is_soft(self) -> bool:
+        """Whether it is written as `Form.SOFT`; else that form is the triangle."""
+        return self.form is Form.SOFT and self.squared and soft_reaches(self.gain)
 
 
 def write_sine(steps: Steps, value: ir.Value, sine: Sine) -> ir.Value:
@@ -282,11 +350,31 @@ def write_sine(steps: Steps, value: ir.Value, sine: Sine) -> ir.Value:
 
 def _squared(steps: Steps, value: ir.Value, sine: Sine) -> ir.Value:
     """gain K h^2: the root is scaled, for small squares have few bits."""
+    if sine.is_soft:
+        return _soft(steps, value, sine)
     chain = _chain_for(sine)
-    made, unit = _to_one(steps, value, sine, chain.unit)
-    for number, scale in enumerate((-HARD / unit, *chain.scales)):
-        made = steps.mapped(made, scale, f"map{number}")
+    folded = _to_one(steps, value, sine, chain.unit)
+    scales = (-HARD / folded.unit * folded.scale, *map(np.asarray, chain.scales))
+    maps = [Link(Activation.HARD_SWISH, f"map{number}", scale) for number, scale in enumerate(scales)]
+    made = steps.row(folded.value, [*folded.links, *maps])
     return steps.squared(steps.affine(made, np.sqrt(sine.gain * chain.gain), None, "root"), "squared")
+
+
+def _soft(steps: Steps, value: ir.Value, sine: Sine) -> ir.Value:
+    """gain sin^2 plus the shift, by the maps of `surgery.sine_soft`."""
+    links, scale = _triangle_of(sine.scale / np.pi, sine.reach, 1.0)
+    maps = (
+        Link(Activation.HARD_SWISH, "map0", -HARD * scale),
+        Link(Activation.SOFTPLUS, "map1", STEEPNESS, BIAS),
+        Link(Activation.HARD_SWISH, "map2", *squaring(sine.gain)),
+    )
+    made = steps.row(value, [*links, *maps])
+    left = soft_offset(sine.gain) + sine.shift
+    return made if np.all(np.abs(left) <= _CANCELLED * LEFT_OVER) else steps.affine(made, 1.0, left, "offset")
+
+
+_CANCELLED = 2.0**-22
+"""Share of a constant that float32's rounding leaves, once it was subtracted from itself."""
 
 
 def _chain_for(sine: Sine) -> Chain:
@@ -296,44 +384,73 @@ def _chain_for(sine: Sine) -> Chain:
     return chain if own else TURNED[sine.degree]
 
 
-def _to_one(steps: Steps, value: ir.Value, sine: Sine, unit: float) -> tuple[ir.Value, float]:
-    """u in [0, c] with sin^2(pi u / c) the one of `value`, and c; or -u and -c. c is `unit`, or 1 for `floor`."""
+@dataclass(frozen=True)
+class _Folded:
+    """u in [0, c] with sin^2(pi u / c) the square that is asked for, or -u and -c, still to be written in part.
+
+    Attributes:
+        value: what is written.
+        unit: c.
+        links: what is behind it.
+        scale: what the next affine step behind those multiplies by besides: 1 where it has been done.
+    """
+
+    value: ir.Value
+    unit: float
+    links: tuple[Link, ...] = ()
+    scale: Array = field(default_factory=lambda: np.ones(()))
+
+
+def _to_one(steps: Steps, value: ir.Value, sine: Sine, unit: float) -> _Folded:
+    """c is `unit` or its negative, or 1 for `floor`."""
     scale = sine.scale / np.pi
-    if sine.form is Form.TRIANGLE:
-        return _triangle(steps, steps.folded(value, scale * unit, None, "fold0"), sine.reach, unit), unit
+    if sine.form in (Form.TRIANGLE, Form.SOFT):
+        links, left = _triangle_of(scale * unit, sine.reach, unit)
+        return _Folded(value, unit, links, left)
     if sine.form is Form.FINE:
-        return _fine(steps, steps.folded(value, scale * unit, None, "fold0"), sine.reach, unit)
+        return _fine(steps, steps.absolute(value, "fold0"), sine.reach, unit, scale * unit)
     if sine.form is Form.CLIP:
-        return steps.absolute(_clipped(steps, value, scale * unit, unit), "folded"), unit
+        return _Folded(steps.absolute(_clipped(steps, value, scale * unit, unit), "folded"), unit)
     turns = steps.affine(value, scale, None, "turns")
-    return _without(steps, turns, "rest"), 1.0
+    return _Folded(_without(steps, turns, "rest"), 1.0)
+
+
+def _triangle_of(scale: Array, reach: Array, unit: float) -> tuple[tuple[Link, ...], Array]:
+    """The absolute value, bare, and the folds behind it; and what is left of `scale`: the first fold takes it."""
+    left = _exact(scale)
+    links = [Link(Activation.ABSOLUTE, "fold0")]
+    for number, centre in enumerate(folds_for(reach), 1):
+        links.append(Link(Activation.ABSOLUTE, f"fold{number}", left, -unit * centre))
+        left = np.ones(())
+    return tuple(links), left
+
+
+def _exact(scale: Array) -> Array:
+    """`scale`, or 1 where it is that but for rounding."""
+    return np.ones(()) if is_one(scale) else scale
 
 
 def _to_half(steps: Steps, value: ir.Value, sine: Sine) -> ir.Value:
     """s in [-1/2, 1/2] whose sin(pi s) is the sine of `value`, the cosine of half a pi less."""
     beyond = np.maximum(sine.reach + 0.5, 2.0)  # the fold at 1 is for all: it is where the sign is
     made = steps.folded(value, sine.scale / np.pi, -0.5, "fold0")
-    if sine.form is Form.TRIANGLE:
-        return steps.affine(_triangle(steps, made, beyond, 1.0), 1.0, -0.5, "middle")
-    return steps.affine(_fine(steps, made, beyond, 1.0)[0], 1.0, 0.5, "middle")
+    if sine.form is Form.FINE:
+        return steps.affine(_fine(steps, made, beyond, 1.0, np.ones(())).value, 1.0, 0.5, "middle")
+    links, _ = _triangle_of(np.ones(()), beyond, 1.0)
+    return steps.affine(steps.row(made, links[1:]), 1.0, -0.5, "middle")
 
 
-def _triangle(steps: Steps, value: ir.Value, reach: Array, unit: float) -> ir.Value:
-    """u in [0, unit]: `value`, which is positive, folded until it is."""
-    for number, centre in enumerate(folds_for(reach), 1):
-        value = steps.folded(value, 1.0, -unit * centre, f"fold{number}")
-    return value
-
-
-def _fine(steps: Steps, value: ir.Value, reach: Array, unit: float) -> tuple[ir.Value, float]:
-    """The same, and 0 stays 0: -u and -unit; or `value` itself and `unit` where it needs no fold."""
+def _fine(steps: Steps, value: ir.Value, reach: Array, unit: float, scale: Array) -> _Folded:
+    """`value`, which is positive, times `scale`, folded until it is in [0, unit], and 0 stays 0: -u and -unit; or
+    `value` itself where it needs no fold."""
+    left = _exact(scale)
     centres = folds_for(reach.max())
     if not centres:
-        return value, unit
-    value = steps.affine(value, -1.0, None, "negative")
+        return _Folded(value, unit, scale=left)
+    value = steps.affine(value, -left, None, "negative")
     for number, centre in enumerate(centres, 1):
         value = steps.folded_from_zero(value, unit * centre, f"fold{number}")
-    return value, -unit
+    return _Folded(value, -unit)
 
 
 def _one_wave(steps: Steps, value: ir.Value, sine: Sine) -> ir.Value:

@@ -70,7 +70,7 @@ def test_a_target_goes_by_its_other_name_too(targets_heard: list[str | None]) ->
         (["mask_decoder"], "--pass mask_decoder: needs mask_name: --pass mask_decoder:mask_name=..."),
         (["mask_decoder:y_mask"], "takes mask_name=...; 'y_mask' is none of that"),
         (["mask_decoder:maske=y"], "takes mask_name=...; 'maske=y' is none of that"),
-        (["rewrite_sines:form=square"], "form=square: one of exact, clip, floor, triangle, fine is expected"),
+        (["rewrite_sines:form=square"], "form=square: one of exact, clip, floor, triangle, fine, soft is expected"),
         (["rewrite_sines:form=triangle,reach_pi=far"], "reach_pi=far: a number is expected"),
         (["rewrite_sines:form=clip,degree=2.5"], "degree=2.5: a whole number is expected"),
         (["rewrite_transposed_conv:by=speed"], "by=speed: one of time, cycles is expected"),

@@ -14,9 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import NodeProto, TensorProto, helper, numpy_helper
 
+from surgery.cuts import cuts
 from surgery.declaration import Bounded
 from surgery.rewrite_sines import rewrite_sines, sine_sites
 from surgery.sine_chains import UNIT
+from surgery.sine_soft import LARGEST_GAIN, SOFT_BOUND
 from tests.gates.small_graphs import constant, model, tensor
 from tests.onnx_runs import Array, run, snr_db
 from tests.surgery.graphs import check
@@ -25,7 +27,7 @@ from tests.surgery.one_operator import left_alone, operators, weight
 RNG = np.random.default_rng(5)
 ALPHA = RNG.uniform(0.3, 1.5, (1, 32, 1)).astype(np.float32)
 FOLDED = ("triangle", "fine")
-FORMS = ("clip", "floor", *FOLDED)
+FORMS = ("clip", "floor", *FOLDED, "soft")
 SHAPE = (1, 32, 10)
 
 
@@ -148,7 +150,7 @@ KEPT = {
 @pytest.mark.parametrize("degree", [1, 2, 3])
 @pytest.mark.parametrize("reach", [1.0, 2.0, 7.5, 40.0])
 @pytest.mark.parametrize("square", [True, False])
-@pytest.mark.parametrize("form", FOLDED)
+@pytest.mark.parametrize("form", [*FOLDED, "soft"])
 def test_triangle_is_right_as_far_as_it_reaches(form: str, square: bool, reach: float, degree: int) -> None:
     nodes = [node("Sin", "x", "s"), node("Mul", "s s", "y")] if square else [node("Sin", "x", "y")]
     near_after(form, graph(*nodes, shape=(1, 2, 5000)), largest=reach * np.pi, reach_pi=reach, degree=degree)
@@ -301,13 +303,13 @@ def test_factor_stays_when_fp16_does_not_hold_it(given: str, values: Array) -> N
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("squared", [True, False])
 def test_negative_factors_become_positive(form: str, squared: bool) -> None:
-    """An absolute value of what is negative for every x >= 0 would be 0 in the engine."""
+    """An absolute value of what is negative for every x >= 0 would be 0 in the engine. (`fine` turns a square's.)"""
     signed = ALPHA * np.where(np.arange(32) % 2, 1, -1)[None, :, None]
     wave = (node("Sin", "ax", "s"), node("Pow", "s two", "y")) if squared else (node("Sin", "ax", "y"),)
     made = near_after(form, graph(node("Mul", "a x", "ax"), *wave, a=signed))
     first = next(one for one in made.graph if one.op_type in ("Mul", "Conv"))
     factors = [weight(value) for value in first.inputs if value is not None and value.is_initializer()]
-    assert np.all(factors[0] > 0)
+    assert np.all(factors[0] < 0 if form == "fine" and squared else factors[0] > 0)
 
 
 def test_nodes_have_the_passes_name_and_constants_are_exact_in_fp16() -> None:
@@ -362,7 +364,7 @@ def test_bound_is_lower_when_the_degree_is() -> None:
 
 @pytest.mark.parametrize(
     ("channels", "target", "convolutions"),
-    [(31, "rk3588", 0), (32, "rk3588", 7), (1024, "rk3588", 7), (1025, "rk3588", 0),
+    [(31, "rk3588", 0), (32, "rk3588", 6), (1024, "rk3588", 6), (1025, "rk3588", 0),
      (128, None, 0), (128, "rk3562", 0), (128, "rk3576", 0), (128, "rk3566", 0), (128, "rk3568", 0)],
 )  # fmt: skip
 def test_affine_steps_are_convolutions_when_they_pay(channels: int, target: str | None, convolutions: int) -> None:
@@ -370,3 +372,150 @@ def test_affine_steps_are_convolutions_when_they_pay(channels: int, target: str 
     made = near_after("triangle", graph(*nodes, shape=(1, channels, 4)), target=target)
     groups = [one.attributes.get_int("group", 1) for one in made.graph if one.op_type == "Conv"]
     assert groups == [channels] * convolutions
+
+
+BETA_SHAPE = (1, 40, 3000)
+SCALES = np.linspace(0.4, 2.5, 40).astype(np.float32).reshape(1, 40, 1)
+SIZES = np.geomspace(1 / 3.37, 20.0, 40).astype(np.float32).reshape(1, 40, 1)
+LEFT = np.full((1, 40, 1), 0.375, np.float32)
+BETA = (*SNAKE[:3], node("Div", "q size", "k"))
+LESS = (*BETA, node("Sub", "k left", "z"), node("Add", "x z", "y"))
+"""SnakeBeta, less a constant that the layer behind takes in."""
+
+
+def beta(*nodes: NodeProto, **constants: Any) -> ir.Model:
+    return graph(*nodes, shape=BETA_SHAPE, **{"a": SCALES, "size": SIZES, "left": LEFT, **constants})
+
+
+def soft(original: ir.Model, **options: Any) -> ir.Model:
+    done = rewrite_sines("soft", **options).rewrite(original)
+    assert (done.hits, done.refused) == (1, ())
+    check(done.model)
+    return done.model
+
+
+def within(reach: float) -> dict[str, Array]:
+    """Arguments of SnakeBeta out to `reach` pi."""
+    angles = np.random.default_rng(2).uniform(-reach * np.pi, reach * np.pi, BETA_SHAPE)
+    return {"x": (angles / SCALES).astype(np.float32)}
+
+
+def snake_beta(x: Array) -> Array:
+    """sin^2(a x) / b, by the formula."""
+    squares: Array = np.sin(SCALES.astype(np.float64) * x.astype(np.float64)) ** 2 / SIZES.astype(np.float64)
+    return squares
+
+
+@pytest.mark.parametrize("target", [None, "rk3588"])
+@pytest.mark.parametrize("reach", [1.0, 2.0, 4.0, 8.0])
+def test_soft_square_of_any_gain_is_as_near_as_its_maps(reach: float, target: str | None) -> None:
+    fed = within(reach)
+    wanted = snake_beta(fed["x"])
+    got = run(soft(beta(*BETA[:-1], node("Div", "q size", "y")), reach_pi=reach, target=target), fed)["y"]
+    rounding = 2 * np.pi * reach * np.finfo(np.float32).eps / SIZES + 1e-6
+    assert np.all(np.abs(got - wanted) <= SOFT_BOUND / SIZES + rounding)
+    assert snr_db(wanted, got) >= 90
+
+
+def test_soft_square_is_zero_behind_its_reach() -> None:
+    x = np.full(BETA_SHAPE, 30.0, np.float32)
+    got = run(soft(beta(*BETA[:-1], node("Div", "q size", "y")), reach_pi=1.0), {"x": x})["y"]
+    assert np.abs(got).max() < 1e-5
+
+
+@pytest.mark.parametrize("target", [None, "rk3588"])
+def test_soft_offset_costs_nothing_when_the_graph_subtracts_it(target: str | None) -> None:
+    made = soft(beta(*LESS), reach_pi=2.0, target=target)
+    assert not {"left", "size", "a"} & set(made.graph.initializers)
+    (last,) = [one for one in made.graph if one.op_type == "Add" and made.graph.outputs[0] is one.outputs[0]]
+    (other,) = [value for value in last.inputs if value is not None and not value.is_graph_input()]
+    producer = other.producer()
+    assert producer is not None
+    assert producer.op_type == "Div"  # the end of the HardSwish
+    fed = within(2.0)
+    assert snr_db(snake_beta(fed["x"]) - 0.375, run(made, fed)["y"] - fed["x"].astype(np.float64)) >= 90
+
+
+@pytest.mark.parametrize(
+    ("last", "left", "shift"),
+    [
+        ("Sub k left", 0.25, -0.25),
+        ("Add k left", -0.375, -0.375),
+        ("Add left k", 1.0, 1.0),
+        ("Sub left k", 0.375, None),
+    ],
+)
+def test_soft_square_takes_up_a_constant_that_is_added_behind(last: str, left: float, shift: float | None) -> None:
+    op, inputs = last.split(" ", 1)
+    made = soft(beta(*BETA, node(op, inputs, "y"), left=left), reach_pi=2.0)
+    fed = within(2.0)
+    wanted = snake_beta(fed["x"]) + shift if shift is not None else left - snake_beta(fed["x"])
+    assert snr_db(wanted, run(made, fed)["y"]) >= 90
+    assert ("left" in made.graph.initializers) == (shift is None)
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 3000), (1, 40, 3000)])
+def test_soft_square_leaves_what_varies_along_time(shape: tuple[int, ...]) -> None:
+    left = np.random.default_rng(0).uniform(size=shape)
+    made = soft(beta(*BETA, node("Sub", "k left", "y"), left=left), reach_pi=2.0)
+    assert "left" in made.graph.initializers
+    fed = within(2.0)
+    assert snr_db(snake_beta(fed["x"]) - left, run(made, fed)["y"]) >= 90
+
+
+@pytest.mark.parametrize(
+    "original",
+    [beta(*LESS, size=np.where(np.arange(40) == 3, 0.99 / LARGEST_GAIN, 1.0).reshape(1, 40, 1)),
+     graph(node("Mul", "a x", "ax"), node("Sin", "ax", "y"))],
+    ids=["gain past the limit in one channel", "plain sine"],
+)  # fmt: skip
+@pytest.mark.parametrize("target", [None, "rk3588"])
+def test_soft_is_the_triangle_when_its_maps_do_not_reach(original: ir.Model, target: str | None) -> None:
+    made, triangle = (
+        ir.to_proto(rewrite_sines(form, target=target).rewrite(original).model) for form in ("soft", "triangle")
+    )
+    assert made.SerializeToString(deterministic=True) == triangle.SerializeToString(deterministic=True)
+
+
+@pytest.mark.parametrize(("form", "steps"), [("soft", 4), ("triangle", 4)])
+@pytest.mark.parametrize("most", [None, 0, 1, 3, 4, 9])
+def test_last_steps_are_convolutions_when_so_many_may_be(form: str, steps: int, most: int | None) -> None:
+    """Of a fold and three maps. No cut makes convolutions of the others."""
+    made = rewrite_sines(form, 2.0, target="rk3588", convolved=most).rewrite(beta(*LESS)).model
+    for bound in cuts("rk3588"):
+        made = bound.rewrite(made).model
+    kinds = [one.op_type for one in made.graph if one.op_type in ("Conv", "BatchNormalization")]
+    convolutions = steps if most is None else min(most, steps)
+    assert kinds == ["BatchNormalization"] * (steps - convolutions) + ["Conv"] * convolutions
+    fed = within(2.0)
+    assert snr_db(snake_beta(fed["x"]) - 0.375, run(made, fed)["y"] - fed["x"].astype(np.float64)) >= 85
+
+
+def test_number_of_convolutions_may_be_stated_by_site() -> None:
+    original = beta(*LESS)
+    (site,) = sine_sites(original)
+    for most, convolutions in (({site: 1}, 1), ({"another": 1}, 4)):
+        made = soft(original, reach_pi=2.0, target="rk3588", convolved=most)
+        assert operators(made).count("Conv") == convolutions
+    made = soft(original, reach_pi=2.0, target="rk3576", convolved=1)
+    assert not {"Conv", "BatchNormalization"} & set(operators(made))
+
+
+@pytest.mark.parametrize("convolved", [-1, {"s": -1, "t": 2}])
+def test_factory_raises_when_fewer_convolutions_than_none_are_asked_for(convolved: Any) -> None:
+    with pytest.raises(ValueError, match="-1 convolutions of a sine are fewer than none"):
+        rewrite_sines("soft", convolved=convolved)
+
+
+@pytest.mark.parametrize(
+    ("form", "reach", "convolutions", "products"),
+    [("triangle", 1.0, 3, 4), ("triangle", 4.0, 5, 4), ("fine", 1.0, 3, 4), ("fine", 4.0, 5, 5)],
+)
+def test_scale_of_a_square_costs_no_step(form: str, reach: float, convolutions: int, products: int) -> None:
+    """The absolute value is bare; a fold, a map or the turn of `fine` takes the scale in. Products are three maps' and
+    the root's, and that turn."""
+    made = near_after(form, graph(*SNAKE[:3], node("Add", "x q", "y")), reach_pi=reach, target="rk3588")
+    (first,) = [one for one, _ in made.graph.inputs[0].uses() if one.op_type != "Add"]
+    assert first.op_type == "LeakyRelu"
+    counts = Counter(one.op_type for one in made.graph)
+    assert (counts["Conv"], counts["Mul"]) == (convolutions, products)

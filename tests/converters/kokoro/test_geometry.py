@@ -106,7 +106,7 @@ def test_geometry_walks_nothing_inside_when_the_window_fits_the_axis() -> None:
         ({"padding": 0}, r"it needs --max-axis\.$"),
         ({"norm": "batch"}, r"^--norm batch: native or gap is expected\.$"),
         ({"norm": ""}, r"^--norm : native or gap is expected\.$"),
-        ({"sine": "cosine"}, r"^--sine cosine: one of exact, clip, floor, triangle, fine is expected\.$"),
+        ({"sine": "cosine"}, r"^--sine cosine: one of exact, clip, floor, triangle, fine, soft is expected\.$"),
         ({"sine": ""}, r"^--sine : one of exact"),
     ],
 )
