@@ -6,7 +6,8 @@ as large as `cache` (reference, Streaming step). From the sizes:
     codes B          the axes of `hidden` or `codes` behind its channels
     numel            the elements of `cache`
     samples a code   those of the other output, of each of the B codes
-    head_dim D       scores [.., B, S] of a softmax, and their product with the values: [.., B, S] x [.., S, D]
+    head_dim D       scores [.., B, S] of a softmax, and their product with the values: [.., B, S] x [.., S, D], or
+                     [.., D, S] x [.., S, B] where a head's numbers are ahead of time
     kv_len           S - B: what the scores have besides the step's own codes
 """
 
@@ -95,17 +96,19 @@ def _attention(model: ir.Model, codes: int) -> tuple[int | None, int | None]:
 
 
 def _heads(scores: Shape | None, model: ir.Model, values: Values, codes: int) -> Iterator[tuple[int, int]]:
-    """Slots and sizes of the products of such `scores` [.., B, S] with values [.., S, D]."""
+    """Slots and sizes of the products of such `scores` [.., B, S] with values of S slots."""
     if scores is None or len(scores) < 2 or scores[-2] != codes or scores[-1] <= codes:
         return
     for node in model.graph:
         if node.op_type != "MatMul" or node.domain not in ONNX_DOMAINS:
             continue
         left, right, product = (_shape_of(value, values) for value in (*node.inputs, *node.outputs))
-        if left is None or right is None or product is None or _is_constant(node.inputs[1]):
+        if left is None or right is None or product is None or any(map(_is_constant, node.inputs)):
             continue
         if left[-2:] == scores[-2:] and right[-2:-1] == scores[-1:] and product[-2:-1] == (codes,):
             yield scores[-1], right[-1]
+        elif right[-2:] == scores[:-3:-1] and left[-1:] == scores[-1:] and product[-1:] == (codes,):
+            yield scores[-1], left[-2]
 
 
 def _shape_of(value: ir.Value | None, values: Values) -> Shape | None:

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
 
 import onnx
 import onnx_ir as ir
@@ -13,12 +12,14 @@ from contracts.contract import Cache, CodeStep
 from converters.qwen3.stage import STAGE
 from converters.qwen3.step_reader import StepShape, read_step
 from models.qwen3.cache import cache_layout
-from models.qwen3.step import Step
-from models.qwen3.step_graph import step_graph
+from models.qwen3.step import CodesStep, Step, cache_shape
+from models.qwen3.step_graph import CODES as CODES_SEAM
+from models.qwen3.step_graph import HIDDEN, step_graph
 from surgery.rewrite_interface_axes import rewrite_interface_axes
 from tests.gates.small_graphs import scale_proto
 from tests.models.qwen3.originals import random_decoder
 from tests.qwen3_configs import REDUCED
+from tests.qwen3_reference_step import ReferenceStep, exported, reference_numel_walked
 from tests.small_steps import CHANNELS, CODES, KEPT, NUMEL, SIZE, small_step
 
 SMALL = StepShape(CODES, NUMEL, CHANNELS, KEPT, SIZE, "hidden")
@@ -77,23 +78,37 @@ def test_other_graphs_are_no_steps() -> None:
     assert read(scale_proto(2.0)) is None
 
 
-@cache
-def exported() -> ir.Model:
-    layout = cache_layout(REDUCED, "minimal")
-    step = Step(random_decoder(REDUCED), layout, 16).eval()
-    return step_graph(step, "hidden", [(1, REDUCED.codebook_dim, 16), (layout.numel,)])
+LAYOUT = cache_layout(REDUCED, "minimal")
 
 
-@pytest.mark.parametrize("four_axes", [False, True])
-def test_our_own_step_is_read_with_and_without_its_four_axes(four_axes: bool) -> None:
+def our_export(seam: str, codes: int) -> ir.Model:
+    decoder, cache_of = random_decoder(REDUCED), cache_shape(REDUCED, LAYOUT)
+    step = Step(decoder, LAYOUT, codes).eval()
+    if seam == HIDDEN:
+        return step_graph(step, seam, [(1, REDUCED.codebook_dim, 1, codes), cache_of])
+    return step_graph(CodesStep(step, decoder.quantizer).eval(), seam, [(1, REDUCED.num_quantizers, codes), cache_of])
+
+
+# Of the configuration: a window of 72 with the code itself, heads of 32, 8 * 5 * 4 * 3 * 2 * 2 samples a code. As many
+# codes as a head has numbers, or as there are slots before them, do not mislead.
+
+
+@pytest.mark.parametrize(("seam", "codes"), [(HIDDEN, 16), (CODES_SEAM, 32)])
+def test_our_own_step_is_read(seam: str, codes: int) -> None:
     with torch.no_grad():
-        model = exported()
-    if four_axes:
-        model = rewrite_interface_axes().rewrite(model).model
-        assert [len(value.shape or ()) for value in model.graph.inputs] == [4, 1]
-    numel = cache_layout(REDUCED, "minimal").numel
-    # Of the configuration: a window of 72 with the code itself, heads of 32, 8 * 5 * 4 * 3 * 2 * 2 samples a code.
-    assert read_step(model) == StepShape(16, numel, 1920, 71, 32, "hidden")
+        model = our_export(seam, codes)
+    assert not model.metadata_props
+    assert read_step(model) == StepShape(codes, LAYOUT.numel, 1920, 71, 32, seam)
+
+
+@pytest.mark.parametrize("seam", [HIDDEN, CODES_SEAM])
+@pytest.mark.parametrize("codes", [16, 32, 71])
+def test_the_references_step_is_read_with_and_without_its_four_axes(seam: str, codes: int) -> None:
+    numel = reference_numel_walked(REDUCED)
+    model = ir.from_proto(exported(ReferenceStep(random_decoder(REDUCED), seam), codes, numel))
+    wanted = StepShape(codes, numel, 1920, 71, 32, seam)
+    assert read_step(model) == wanted
+    assert read_step(rewrite_interface_axes().rewrite(model).model) == wanted
 
 
 def test_stage_recognises_a_step_as_far_as_its_sizes_tell() -> None:
