@@ -36,8 +36,18 @@ NOT_RUN = (
     ),
     _row(r"voices=\S+", "belongs to the line behind it"),
     _row(
+        r"(?P<command>(make engine FAMILY=qwen3|\./rknn-tts (engine|export|bench) qwen3)\b.*)",
+        "takes many minutes at the published sizes: it is read as the command reads it, "
+        "tests/converters/qwen3 run small decoders through the commands, and tests/bench/bench_qwen3_page.py runs the "
+        "command on random weights of docs/qwen3.md",
+    ),
+    _row(
         r"\.venv/bin/python (?P<program>speak_kokoro\.py) .+",
         "needs Kokoro's engines: tests/docs/test_speak_kokoro.py runs the program over small ones",
+    ),
+    _row(
+        r"\.venv/bin/python (?P<program>decode_qwen3\.py) .+",
+        "needs Qwen3's engines: tests/docs/test_decode_qwen3.py runs the program over small ones",
     ),
 )
 
