@@ -23,3 +23,15 @@ REDUCED = replace(
 
 No two widths are alike but for codebook_dim and the heads' (2 of 32): a layer that takes one for another fails.
 """
+
+SIMULATED = replace(
+    REDUCED,
+    codebook_dim=96,
+    latent_dim=160,
+    hidden_size=80,
+    decoder_dim=128,
+    upsample_rates=(8, 12, 5),
+)
+"""One whose widths are multiples of 16 and whose cache is rows of 16 numbers, a multiple of 8 of them, as the published
+ones are: the compiler treats it alike. It has the published number of samples a code, in three blocks: tracing and
+compiling take time for each of its layers."""

@@ -7,13 +7,28 @@ import pytest
 import torch
 
 from contracts.contract import Cache
-from models.qwen3.cache import KINDS, MINIMAL, REFERENCE, SPARE, cache_layout, reference_numel, wave_history
+from models.qwen3.cache import (
+    KINDS,
+    MINIMAL,
+    REFERENCE,
+    SPARE,
+    VALID,
+    cache_layout,
+    group_width,
+    reference_numel,
+    row_width,
+    valid_rows,
+    wave_frames,
+    wave_history,
+)
 from models.qwen3.config import TRUE_CONFIG, DecoderConfig
 from tests.models.qwen3.originals import random, random_decoder
-from tests.qwen3_configs import REDUCED
+from tests.qwen3_configs import REDUCED, SIMULATED
 
 OTHER_RATES = replace(REDUCED, upsample_rates=(9, 2, 3), upsampling_ratios=(3, 2, 2))
 TWO_BLOCKS = replace(REDUCED, upsample_rates=(8, 3))
+ROWS = (VALID, SPARE)
+"""Slices that are no signal."""
 
 
 def shapes(layout: Cache) -> dict[str, tuple[int, ...]]:
@@ -41,7 +56,7 @@ def test_the_published_decoders_cache_is_as_large_as_the_references() -> None:
 def test_the_published_decoders_keys_and_values_are_as_the_references() -> None:
     kept = {name: shape for name, shape in shapes(cache_layout(TRUE_CONFIG, MINIMAL)).items() if "layers." in name}
     assert set(kept) == {f"layers.{layer}.{part}" for layer in range(8) for part in ("keys", "values")}
-    assert set(kept.values()) == {(16, 71, 64)}
+    assert set(kept.values()) == {(71, 16 * 64)}
     assert sum(map(prod, kept.values())) == 1_163_264
 
 
@@ -49,25 +64,64 @@ def test_the_published_decoders_tails_are_what_its_convolutions_see() -> None:
     """Kernel 3 and 7, dilations 1, 3 and 9; the widths of decoder_config."""
     tails = {name: shape for name, shape in shapes(cache_layout(TRUE_CONFIG, MINIMAL)).items() if "layers." not in name}
     assert tails == {
-        "pre_conv": (512, 2),
-        "upsample.0": (1024, 6),
-        "upsample.1": (1024, 6),
-        "decoder.0": (1024, 6),
-        "decoder.1.up": (1536, 1),
-        "decoder.1.units.0": (768, 6),
-        "decoder.1.units.1": (768, 18),
-        "decoder.1.units.2": (768, 54),
-        "wave": (768, 23),
-        "valid": (71,),
+        "pre_conv": (2, 512),
+        "upsample.0": (6, 1024),
+        "upsample.1": (6, 1024),
+        "decoder.0": (6, 1024),
+        "decoder.1.up": (1, 1536),
+        "decoder.1.units.0": (6, 768),
+        "decoder.1.units.1": (18, 768),
+        "decoder.1.units.2": (54, 768),
+        "wave": (26, 768),
+        "valid": (72, 16),
     }
+
+
+def test_the_published_decoders_cache_is_rows_of_16_an_eighth_of_them_whole() -> None:
+    assert row_width(TRUE_CONFIG) == 16
+    assert 1_303_424 == 16 * 81_464 == 16 * 8 * 10_183
+    minimal = cache_layout(TRUE_CONFIG, MINIMAL)
+    # 8 layers of keys and values, tails, wave, valid.
+    slices = 1_163_264 + 2 * 512 + 18 * 1024 + 1536 + 78 * 768 + 26 * 768 + 72 * 16
+    assert slices == 1_265_280 == 16 * 8 * 9_885
+    assert minimal.numel == slices
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "config",
+    [TRUE_CONFIG, SIMULATED, REDUCED, OTHER_RATES, TWO_BLOCKS],
+    ids=["true", "simulated", "reduced", "other rates", "two blocks"],
+)
+def test_every_slice_is_whole_rows_and_all_of_them_a_multiple_of_8(config: DecoderConfig, kind: str) -> None:
+    layout, width = cache_layout(config, kind), row_width(config)
+    assert all(each.offset % width == 0 and prod(each.shape) % width == 0 for each in layout.layout)
+    assert layout.numel % width == 0
+    if kind == MINIMAL or config in (TRUE_CONFIG, SIMULATED):
+        assert layout.numel // width % 8 == 0
+    assert all(shape[1] % group_width(config) == 0 for name, shape in shapes(layout).items() if name not in ROWS)
+
+
+def test_frames_and_tails_of_the_first_block_are_a_multiple_of_8_together() -> None:
+    """6 + 18 + 54 + 26; the last kept frames are those that are needed."""
+    for config in (TRUE_CONFIG, OTHER_RATES, TWO_BLOCKS):
+        assert (78 + wave_frames(config)) % 8 == 0
+        assert wave_history(config) <= wave_frames(config) < wave_history(config) + 8
+
+
+@pytest.mark.parametrize(("window", "rows"), [(72, 72), (73, 72), (74, 80), (9, 8), (2, 8)])
+def test_valid_has_rows_for_all_earlier_codes_of_a_window_in_groups_of_8(window: int, rows: int) -> None:
+    assert valid_rows(replace(REDUCED, sliding_window=window)) == rows
 
 
 @pytest.mark.parametrize("config", [TRUE_CONFIG, REDUCED], ids=["true", "reduced"])
 def test_the_minimal_cache_is_the_references_without_what_is_unused(config: DecoderConfig) -> None:
     small, large = cache_layout(config, MINIMAL), cache_layout(config, REFERENCE)
-    assert large.layout[: len(small.layout)] == small.layout
-    (spare,) = large.layout[len(small.layout) :]
-    assert (spare.name, spare.offset, spare.shape) == (SPARE, small.numel, (large.numel - small.numel,))
+    needed, (*others, spare) = [each for each in small.layout if each.name != SPARE], large.layout
+    assert others == needed
+    assert (spare.name, spare.offset) == (SPARE, sum(prod(each.shape) for each in needed))
+    assert spare.shape == ((large.numel - spare.offset) // row_width(config), row_width(config))
+    assert spare.offset <= small.numel < spare.offset + 8 * row_width(config)
     assert small.numel < large.numel
 
 

@@ -1,4 +1,4 @@
-"""A step's interface: hidden [1, codebook_dim, B] and cache [numel] in, audio and cache_out, of as many numbers, out.
+"""A step takes hidden [1, codebook_dim, 1, B] and a cache of rows, and gives audio [1, 1, 1920 B, 1] and a cache alike.
 
 The arithmetic is compared in double precision, where what is wrong shows far below what float32 rounds away. Weights
 that a step folds are rounded to float32, which bounds the comparison.
@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from contracts.contract import Cache
-from models.qwen3.cache import KINDS, MINIMAL, REFERENCE, SPARE, VALID, cache_layout
+from models.qwen3.cache import COPIED, KINDS, MINIMAL, REFERENCE, SPARE, VALID, WAVE, cache_layout, row_width
 from models.qwen3.config import DecoderConfig
 from models.qwen3.decoder import Decoder
 from models.qwen3.step import CodesStep, Step, cache_shape
@@ -129,8 +129,9 @@ def test_steps_of_one_code_give_the_whole_decode() -> None:
 
 @pytest.mark.parametrize("config", OTHERS.values(), ids=OTHERS.keys())
 def test_steps_of_a_decoder_of_other_sizes_give_the_whole_decode(config: DecoderConfig) -> None:
+    """Two codes at least: one gives the five blocks 32 frames behind the first, of which a step keeps more."""
     wanted = seam(config, torch.float64)[1][..., : 110 * config.samples_per_code]
-    assert snr(wanted, streamed([1, 3, 64, 16, 16, 16], config, count=110)[0]) >= DOUBLE_DB
+    assert snr(wanted, streamed([2, 3, 64, 16, 16, 16], config, count=110)[0]) >= DOUBLE_DB
 
 
 def test_steps_give_what_the_references_module_decodes() -> None:
@@ -155,7 +156,8 @@ def test_valid_tells_how_many_of_the_last_71_codes_there_were() -> None:
     layout = cache_layout(NARROW, MINIMAL)
     for sizes, known in (([3], 3), ([3, 16], 19), ([3, 64], 67), ([16, 64], 71), ([64, 64], 71)):
         _, state = streamed(sizes, kind=MINIMAL, count=sum(sizes))
-        assert part(state, VALID, layout).tolist() == [0.0] * (71 - known) + [1.0] * known
+        rows = part(state, VALID, layout).reshape(-1, row_width(NARROW))
+        assert rows[-71:].tolist() == [[told] * row_width(NARROW) for told in [0.0] * (71 - known) + [1.0] * known]
 
 
 def test_a_step_of_codes_is_the_step_of_their_hidden_state() -> None:
@@ -193,7 +195,7 @@ def test_a_stream_goes_on_as_in_the_whole_decode() -> None:
     assert snr(wanted, after(midstream())) >= DOUBLE_DB
 
 
-@pytest.mark.parametrize("name", [each.name for each in cache_layout(NARROW, MINIMAL).layout])
+@pytest.mark.parametrize("name", [each.name for each in cache_layout(NARROW, MINIMAL).layout if each.name != SPARE])
 def test_every_slice_counts(name: str) -> None:
     """Zeros in its place are heard: the gate on steps (90 dB) fails by far."""
     changed = midstream().clone()
@@ -202,16 +204,26 @@ def test_every_slice_counts(name: str) -> None:
         assert snr(after(midstream()), after(changed)) < 60
 
 
-def test_every_number_of_the_minimal_cache_counts() -> None:
-    """The next audio has a slope by each of them: nothing is cached that no later step sees."""
+def test_no_number_of_the_minimal_cache_is_unused_but_what_makes_whole_groups() -> None:
+    """The next audio has a slope by each that any step can see.
+
+    Beyond: 3 of the 26 frames of `wave`; of `valid`, whose rows tell the same in each of their numbers, the row that
+    makes 72 of 71, and what stands beside the first of a row; the rows behind the last slice.
+    """
     state = midstream().clone().requires_grad_()
     (slope,) = torch.autograd.grad((after(state) * torch.linspace(1, 2, 16 * 1920, dtype=torch.float64)).sum(), state)
-    unused = {
-        each.name: int((part(slope, each.name, layout) == 0).sum())
-        for layout in (cache_layout(NARROW, MINIMAL),)
-        for each in layout.layout
-    }
-    assert unused == dict.fromkeys(unused, 0)
+    layout = cache_layout(NARROW, MINIMAL)
+    seen = {each.name: part(slope, each.name, layout).reshape(each.shape) != 0 for each in layout.layout}
+    valid, spare = seen.pop(VALID), seen.pop(SPARE, torch.zeros(0))
+    assert valid[-71:, 0].all()
+    assert not valid[:-71].any()
+    assert not valid[:, 1:].any()
+    assert not spare.any()
+    assert len(spare) < COPIED
+    assert not seen[WAVE][:3].any()
+    seen[WAVE] = seen[WAVE][3:]
+    assert seen[WAVE].shape == (23, NARROW.block_channels(1))
+    assert [name for name, used in seen.items() if not used.all()] == []
 
 
 @pytest.mark.parametrize("filling", [1.0, -3e4])
