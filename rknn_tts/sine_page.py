@@ -1,6 +1,6 @@
 """Writes docs/sine.md, what each form of the sine reaches and costs: `python -m rknn_tts.sine_page > docs/sine.md`.
 
-Every row is a build by the real toolkit, three dozen of them, in half a minute. A test compares the page's text with
+Every row is a build by the real toolkit, six dozen of them, in a minute. A test compares the page's text with
 what this gives, and builds some of its rows again.
 """
 
@@ -32,6 +32,7 @@ from logs.lines import clean_lines
 from rknn_tts.background import each_beside_the_others
 from surgery.rewrite_sines import rewrite_sines
 from surgery.sine_forms import FOLDED, Form
+from surgery.sine_soft import soft_offset
 
 Array = NDArray[Any]
 
@@ -48,6 +49,12 @@ SMALL_ALPHA = 0.01
 OWN_REACH = 0.125
 """Of x times the small alpha, in units of pi: 13 standard deviations."""
 
+LEAST_ALPHA, LARGEST_ALPHA = 0.5, 2.0
+"""SnakeBeta's alphas, from the first channel to the last; its betas go the other way."""
+
+DEVIATIONS = 3.2
+"""Standard deviations of SnakeBeta's arguments in their reach."""
+
 MAIN_TARGET = "rk3588"
 OTHERS = tuple(target for target in TARGETS if target != MAIN_TARGET)
 TIMEOUT_S = 120.0
@@ -63,22 +70,50 @@ class Case:
         target: the chip.
         degree: of the polynomial.
         snake: x + sin^2(alpha x) / alpha; or else the sine alone.
-        alpha: Snake's, the same for every channel.
+        alpha: Snake's, the same for every channel; None: SnakeBeta, x + sin^2(alpha x) / beta, other ones for each.
         reach: in units of pi.
+        convolved: how many affine steps are convolutions at most; None: all of them.
     """
 
     form: Form
     target: str = MAIN_TARGET
     degree: int = 2
     snake: bool = True
-    alpha: float = 1.0
+    alpha: float | None = 1.0
     reach: float = REACH
+    convolved: int | None = None
 
     def label(self) -> str:
         """What begins its row, alone on the page."""
-        degree = "-" if self.form is Form.EXACT else str(self.degree)
+        form = self.form.value + (f", {self.convolved} convolved" if self.convolved is not None else "")
+        degree = "-" if self.form in (Form.EXACT, Form.SOFT) else str(self.degree)
         reach = f"{self.reach:g}" if self.form in FOLDED else "-"
-        return f"| {self.form.value} | {degree} | {reach} | {self.target} |"
+        return f"| {form} | {degree} | {reach} | {self.target} |"
+
+    @property
+    def scales(self) -> Array:
+        """alpha [C]."""
+        if self.alpha is None:
+            return np.geomspace(LEAST_ALPHA, LARGEST_ALPHA, SHAPE[1])
+        return np.full(SHAPE[1], self.alpha)
+
+    @property
+    def sizes(self) -> Array:
+        """What the square is divided by [C]."""
+        return self.scales[::-1] if self.alpha is None else self.scales
+
+    @property
+    def taken_up(self) -> Array | None:
+        """What is subtracted before the sum with x, for the layer behind to add again [C]: SnakeBeta's soft offset."""
+        return soft_offset(1 / self.sizes) if self.form is Form.SOFT and self.alpha is None else None
+
+    def fed(self) -> Array:
+        """x, of `SHAPE`: arguments that fill the reach, of SnakeBeta."""
+        normal = np.random.default_rng(0).normal(size=SHAPE)
+        if self.alpha is not None:
+            return (normal * SPREAD).astype(np.float32)
+        angles = np.clip(normal / DEVIATIONS, -1, 1) * self.reach * np.pi
+        return (angles / self.scales[:, None]).astype(np.float32)
 
 
 @dataclass(frozen=True)
@@ -107,23 +142,33 @@ class Measured:
         return f" {numbers} | {self.rw_kb:.0f} | {self.modelled_ms:.2f} |"
 
 
+CHAINED = (Form.TRIANGLE, Form.FINE)
+"""Folded ones with a degree."""
+
 FORMS = (
     Case(Form.EXACT),
-    *(Case(form, degree=degree) for form in (Form.CLIP, Form.FLOOR, *FOLDED) for degree in (1, 2, 3)),
+    *(Case(form, degree=degree) for form in (Form.CLIP, Form.FLOOR, *CHAINED) for degree in (1, 2, 3)),
+    Case(Form.SOFT),
 )
-REACHES = tuple(Case(form, reach=reach) for form in FOLDED for reach in (16.0, 32.0))
+REACHES = tuple(Case(form, reach=reach) for form in CHAINED for reach in (16.0, 32.0))
+BETA = (
+    Case(Form.EXACT, alpha=None),
+    *(Case(form, alpha=None, reach=reach) for reach in (1.0, 2.0, 4.0, 8.0) for form in (Form.TRIANGLE, Form.SOFT)),
+    *(Case(Form.SOFT, alpha=None, reach=2.0, convolved=count) for count in (3, 2, 1, 0)),
+)
 CHIPS = (
     *(Case(form, target) for target in OTHERS for form in (Form.EXACT, Form.TRIANGLE)),
     Case(Form.FINE, OTHERS[-1]),
+    *(Case(form, target, alpha=None) for target in OTHERS for form in (Form.EXACT, Form.TRIANGLE, Form.SOFT)),
 )
-PLAIN = tuple(Case(form, snake=False, reach=REACH - 0.5) for form in Form)
+PLAIN = tuple(Case(form, snake=False, reach=REACH - 0.5) for form in Form if form is not Form.SOFT)
 SMALL = (
     Case(Form.EXACT, alpha=SMALL_ALPHA),
     *(Case(Form.TRIANGLE, alpha=SMALL_ALPHA, reach=reach) for reach in (REACH, OWN_REACH)),
     Case(Form.FINE, alpha=SMALL_ALPHA),
 )
 
-CASES = (*FORMS, *REACHES, *CHIPS, *PLAIN, *SMALL)
+CASES = (*FORMS, *REACHES, *BETA, *CHIPS, *PLAIN, *SMALL)
 
 _COLUMNS = (
     "| Form | Degree | Reach / pi | Target | fp32, dB | simulator, dB | CPU layers | layers | RW, KB | modelled ms |\n"
@@ -138,10 +183,11 @@ Generated by `python -m rknn_tts.sine_page > docs/sine.md` from builds by rknn-t
 compares the text and builds some rows again.
 
 `Sin` runs on the CPU of every chip. The pass [rewrite_sines](passes.md#rewrite_sines) computes it otherwise; the forms
-are `exact` (Sin is kept), `clip`, `floor`, `triangle` and `fine`, a triangle whose folds leave 0 at 0. Each stands here
-between two convolutions that pass [{_SIZES}] through, x ~ N(0, {SPREAD:g}^2). The two columns of dB are at the
-level of the sine or of its square, x taken off, against the formula in float64; the others count what lies between the
-convolutions. `clip` is right up to pi only, and most of these arguments lie beyond. No board was measured.
+are `exact` (Sin is kept), `clip`, `floor`, `triangle`, `fine`, a triangle whose folds leave 0 at 0, and `soft`, one
+with fewer steps behind the folds of a square. Each stands here between two convolutions that pass [{_SIZES}]
+through, x ~ N(0, {SPREAD:g}^2) where nothing else is said. The two columns of dB are at the level of the sine or of its
+square, x taken off, against the formula in float64; the others count what lies between the convolutions. `clip` is
+right up to pi only, and most of these arguments lie beyond. No board was measured.
 """
 
 _SNAKE = """
@@ -158,10 +204,26 @@ they are at the fold constant after it; `fine` does not. State for each site wha
 
 """
 
+_BETA = f"""
+## SnakeBeta, x + sin^2(alpha x) / beta
+
+alpha goes from {LEAST_ALPHA:g} to {LARGEST_ALPHA:g} over the channels, and beta back; arguments fill the reach, which
+is {DEVIATIONS:g} standard deviations of them.
+
+`soft` has the gain 1 / beta, up to 3.37, in its last map, and a constant left over: here the sum takes the square less
+that constant, and the convolution behind adds it (`surgery.sine_soft.soft_offset`). Where a graph does not subtract it,
+that is one layer more.
+
+An affine step that is a convolution is one layer with what is behind it, one pass over the tensor for two, and costs
+cycles. `convolved` says how many are, the last ones.
+
+"""
+
 _CHIPS = """
 ## The other targets
 
-The steps are written as convolutions for rk3588 only, where they pay, and as Mul and Add elsewhere.
+The steps are written as convolutions for rk3588 only, where they pay, and as Mul and Add elsewhere. The last rows of
+each target are SnakeBeta's.
 
 """
 
@@ -183,7 +245,7 @@ may be stated channel by channel: what does not reach a fold gets the constant 0
 
 def sine_page(row: Callable[[Case], str]) -> str:
     """The page; `row` gives the line of a case."""
-    parts = ((_SNAKE, FORMS), (_REACHES, REACHES), (_CHIPS, CHIPS), (_PLAIN, PLAIN), (_SMALL, SMALL))
+    parts = ((_SNAKE, FORMS), (_REACHES, REACHES), (_BETA, BETA), (_CHIPS, CHIPS), (_PLAIN, PLAIN), (_SMALL, SMALL))
     return _HEAD + "".join(text + _table(cases, row) for text, cases in parts)
 
 
@@ -198,8 +260,9 @@ def built_row(case: Case) -> str:
 
 def measured(case: Case) -> Measured:
     """Build a case and run it."""
-    feed = {"x": (np.random.default_rng(0).normal(size=SHAPE) * SPREAD).astype(np.float32)}
-    model = rewrite_sines(case.form, case.reach, degree=case.degree, target=case.target).rewrite(specimen(case)).model
+    feed = {"x": case.fed()}
+    bound = rewrite_sines(case.form, case.reach, degree=case.degree, target=case.target, convolved=case.convolved)
+    model = bound.rewrite(specimen(case)).model
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         graph = folder / "sine.onnx"
@@ -229,24 +292,29 @@ def specimen(case: Case) -> ir.Model:
     channels = SHAPE[1]
     constants: dict[str, Array] = {
         "same": np.eye(channels)[:, :, None],
-        "alpha": np.full((1, channels, 1), case.alpha),
-        "part": np.full((1, channels, 1), 1 / case.alpha),
+        "alpha": case.scales[None, :, None],
+        "part": 1 / case.sizes[None, :, None],
         "two": np.array(2.0),
     }
     nodes = [helper.make_node("Conv", ["x", "same"], ["u"], "before", kernel_shape=[1])]
-    made = "s"
+    made, behind = "s", ["same"]
     if case.snake:
         nodes += [
             helper.make_node("Mul", ["alpha", "u"], ["scaled"], "scale"),
             helper.make_node("Sin", ["scaled"], ["s"], "sine"),
             helper.make_node("Pow", ["s", "two"], ["q"], "square"),
             helper.make_node("Mul", ["part", "q"], ["p"], "unscale"),
-            helper.make_node("Add", ["u", "p"], ["sum"], "sum"),
         ]
+        made = "p"
+        if case.taken_up is not None:
+            constants["left"], constants["bias"] = case.taken_up[None, :, None], case.taken_up
+            nodes.append(helper.make_node("Sub", ["p", "left"], ["less"], "less"))
+            made, behind = "less", ["same", "bias"]
+        nodes.append(helper.make_node("Add", ["u", made], ["sum"], "sum"))
         made = "sum"
     else:
         nodes.append(helper.make_node("Sin", ["u"], ["s"], "sine"))
-    nodes.append(helper.make_node("Conv", [made, "same"], ["y"], "after", kernel_shape=[1]))
+    nodes.append(helper.make_node("Conv", [made, *behind], ["y"], "after", kernel_shape=[1]))
     used = {name for node in nodes for name in node.input}
     graph = helper.make_graph(
         nodes,
@@ -270,7 +338,7 @@ def _db(case: Case, x: Array, y: Array) -> float:
     wide, got = x.astype(np.float64), y.astype(np.float64)
     if not case.snake:
         return snr_db(np.sin(wide), got)
-    return snr_db(np.sin(case.alpha * wide) ** 2 / case.alpha, got - wide)
+    return snr_db(np.sin(case.scales[:, None] * wide) ** 2 / case.sizes[:, None], got - wide)
 
 
 if __name__ == "__main__":

@@ -24,9 +24,10 @@ that by `surgery.sine_forms.reach_of`. A site that the mapping does not name kee
 
 Left alone: what is not float32, shapes that are not known, and every sine where the form is `exact`.
 
-Bounded: by the largest relative error of the polynomials (a square has twice that of its root) and the rounding of the
-argument in float32, for arguments within reach; with some room for what the graph behind makes of it. Kokoro's whole
-generator gives 95.1 dB with the chain of degree 2, 64.9 dB in the simulator, where an exact Sin gives 64.6.
+Bounded: by the largest relative error of the polynomials (a square has twice that of its root; that of `soft` is a
+share of k, for arguments that go through the wave) and the rounding of the argument in float32, for arguments within
+reach; with some room for what the graph behind makes of it. Kokoro's whole generator gives 95.1 dB with the chain of
+degree 2, 64.9 dB in the simulator, where an exact Sin gives 64.6.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from rknn_tts.sine_page import (
+    BETA,
     CASES,
     CHIPS,
     FORMS,
@@ -26,7 +27,7 @@ from tests.onnx_runs import run
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "sine.md"
 
-ROW = re.compile(r"\| (?:exact|clip|floor|triangle|fine) \|")
+ROW = re.compile(r"\| (?:exact|clip|floor|triangle|fine|soft(?:, \d convolved)?) \|")
 
 
 def rows_on_the_page() -> dict[Case, str]:
@@ -48,7 +49,9 @@ def test_sine_page_is_what_stands_in_the_docs_but_for_the_figures() -> None:
     assert all(row.startswith(case.label()) for case, row in rows.items())
 
 
-@pytest.mark.parametrize("case", [Case(Form.EXACT), Case(Form.TRIANGLE)], ids=lambda case: case.form.value)
+@pytest.mark.parametrize(
+    "case", [Case(Form.EXACT), Case(Form.TRIANGLE), Case(Form.SOFT, alpha=None)], ids=lambda case: case.form.value
+)
 def test_row_on_the_page_is_what_a_build_gives(case: Case) -> None:
     assert rows_on_the_page()[case] == built_row(case)
 
@@ -66,7 +69,7 @@ def test_triangle_is_all_on_the_npu_with_few_layers_and_half_the_time_of_the_sin
 
 
 @pytest.mark.parametrize(
-    "case", [case for case in (*FORMS, *CHIPS, *PLAIN, *SMALL) if case.form not in (Form.EXACT, Form.FLOOR)]
+    "case", [case for case in (*FORMS, *BETA, *CHIPS, *PLAIN, *SMALL) if case.form not in (Form.EXACT, Form.FLOOR)]
 )
 def test_every_other_form_leaves_the_cpu_alone_and_pays(case: Case) -> None:
     *_, cpu, _, _, spent = cells(case)
@@ -75,6 +78,25 @@ def test_every_other_form_leaves_the_cpu_alone_and_pays(case: Case) -> None:
                 (other.snake, other.alpha) == (case.snake, case.alpha)}  # fmt: skip
     assert cpu == "0"
     assert float(spent) < float(least.strip(" |").split("|")[-1])
+
+
+@pytest.mark.parametrize("reach", [1.0, 2.0, 4.0, 8.0])
+def test_soft_reads_the_tensor_twice_less_than_the_triangle_and_is_nearly_as_good(reach: float) -> None:
+    one = 300.0  # KB: the tensor, in fp16
+    triangle, soft = (
+        list(map(float, cells(Case(form, alpha=None, reach=reach)))) for form in (Form.TRIANGLE, Form.SOFT)
+    )
+    assert triangle[4] - soft[4] == pytest.approx(2 * one, abs=5)
+    assert soft[0] >= 90
+    assert soft[1] >= triangle[1] - 2.5
+
+
+def test_specimen_is_snake_beta_when_it_has_no_alpha_of_its_own() -> None:
+    case = Case(Form.SOFT, alpha=None, reach=4.0)
+    x = case.fed()
+    assert np.abs(x * case.scales[:, None]).max() == pytest.approx(4 * np.pi, rel=1e-6)
+    made = run(specimen(case), {"x": x})["y"]
+    assert np.allclose(made, x + np.sin(case.scales[:, None] * x) ** 2 / case.scales[::-1, None], atol=1e-5)
 
 
 def test_specimen_is_the_formula() -> None:
