@@ -277,6 +277,7 @@ class StageExport:
             last axis may be shorter than the graph's, whose rest is padding then. None at all: the simulator is judged
             against onnxruntime on the finished graph.
         sample: speaks a sentence for the user to hear; None where the stage cannot yet.
+        session: gives `model` opened, where the stage opens it itself, so that nothing runs twice (`Remembered`).
     """
 
     stem: str
@@ -292,6 +293,7 @@ class StageExport:
     cuts: Callable[[str | None], tuple[Pass, ...]] = no_cuts
     references: tuple[Mapping[str, Array], ...] = ()
     sample: Callable[[], Sample] | None = None
+    session: Callable[[], Session] | None = None
 
 
 Opened = Callable[[str], StageExport]

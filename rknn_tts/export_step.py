@@ -61,7 +61,14 @@ def prove(
     if refused:  # the graph is not what the stage asked for, and may not even take its feeds
         return Proof((), tuple(refused), ())
     parity = judge_passes(
-        passes, export.model, rewritten, open_session, export.feeds, export.padded_feeds, export.references
+        passes,
+        export.model,
+        rewritten,
+        open_session,
+        export.feeds,
+        export.padded_feeds,
+        export.references,
+        export.session,
     )
     verdicts = list(parity.verdicts)
     try:

@@ -7,7 +7,7 @@ after, so that both compute with one draw.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,15 +17,20 @@ from numpy.typing import NDArray
 
 from contracts.contract import PassRecord
 from contracts.verdicts import Verdict
+from converters.remembered import Remembered
 from converters.stages import OpenSession, Session
 from gates.padding import without_padding
 from gates.snr import compare_outputs, verdict_of, worst
 from rknn_tts.carried import Feed
+from surgery.alike import alike, draws
 from surgery.declaration import EXACT_PARITY_DB, Bounded, Exact, Interface, Pass, Rewritten
 from surgery.normalise_float32 import HALVES
 from surgery.typed_values import stated_types
 
 Outputs = Mapping[str, NDArray[Any]]
+
+NOTHING_CHANGED = Interface()
+"""What a pass did to inputs and outputs that left them alone."""
 
 COARSE_DB = 40.0
 """Least output SNR of an exact rewrite of a graph that itself rounds to half floats or to 8-bit levels: 66 to 77 dB and
@@ -48,7 +53,7 @@ class Parity:
     Attributes:
         records: what each pass did.
         verdicts: one for each pass that changed the graph.
-        session: the finished graph, opened.
+        session: the finished graph, opened; where it draws nothing, it knows its outputs for the feeds.
         first, last: outputs of the graph before the first pass and after the last, one for each feed without padding;
             `first` in the shapes and types of `last`.
     """
@@ -79,8 +84,11 @@ def judge_passes(
     feeds: Sequence[Feed],
     padded_feeds: Sequence[Feed] = (),
     originals: Sequence[Outputs] = (),
+    opened: Callable[[], Session] | None = None,
 ) -> Parity:
     """Each of `passes` against the graph before it; one that changed nothing has nothing to prove.
+
+    A graph that is the one before it, node for node (`surgery.alike`), is not run again: it gives the same.
 
     Args:
         passes: the passes.
@@ -91,9 +99,10 @@ def judge_passes(
         padded_feeds: real inputs with padding; a pass that changes them by design is not compared on them.
         originals: what the original, another program of the same arithmetic, gives on all of these; how closely it
             agrees with `model` bounds what any pass owes. None: that is not known.
+        opened: gives `model` opened, by whom has that already.
     """
     current = [*feeds, *padded_feeds]
-    session = open_session(model)
+    session = opened() if opened is not None else open_session(model)
     before: list[Outputs] = [session(feed) for feed in current]
     roundings = [compare_outputs(o, without_padding(b, o)) for o, b in zip(originals, before, strict=False)]
     told_db = [max(LEAST_EXACT_DB, item.snr_db - ROUNDING_MARGIN_DB) for item in roundings if not item.problem]
@@ -105,8 +114,12 @@ def judge_passes(
             continue
         current = _next_feeds(model, result.interface, open_session, current)
         owed = min([_exact_db(model), *told_db])
-        model, session = result.model, open_session(result.model)
-        after: list[Outputs] = [session(feed) for feed in current]
+        earlier, model = model, result.model
+        if result.interface == NOTHING_CHANGED and alike(earlier, model):
+            after: list[Outputs] = before
+        else:
+            session = open_session(model) if draws(model) else Remembered(open_session(model), len(current))
+            after = [session(feed) for feed in current]
         before = [_recast(outputs, result.interface) for outputs in before]
         first = [_recast(outputs, result.interface) for outputs in first]
         compared = len(feeds) if bound.declaration.changes_padding else len(before)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from onnx import helper
 
 from contracts.contract import Noise
 from contracts.verdicts import Verdict
+from converters.stages import Session
 from rknn_tts.parity import followed_feeds, judge_passes, least_db
 from rknn_tts.rewriting import rewrite
 from rknn_tts.runnable import make_runnable
@@ -171,6 +173,37 @@ def test_parity_gives_the_outputs_of_the_first_graph_and_of_the_last() -> None:
     parity = judge_passes(passes, original, rewrite(original, passes), open_session, FEEDS)
     np.testing.assert_array_equal(parity.first[0]["y"], row(2, -4, 6, 8))
     np.testing.assert_array_equal(parity.last[0]["y"], row(3, -6, 9, 12))
+
+
+def test_graph_is_opened_once_and_runs_each_feed_once_where_a_pass_changed_the_header_only() -> None:
+    opened, ran = [], []
+
+    def opening(model: ir.Model) -> Session:
+        opened.append(model)
+        session = open_session(model)
+
+        def run(feed: Mapping[str, Array]) -> dict[str, Array]:
+            ran.append(feed)
+            return session(feed)
+
+        return run
+
+    original = model()
+    passes = [claiming("fold_a", model(2.0000001), Exact("")), claiming("normalise_b", model(2.0000001), Exact(""))]
+    parity = judge_passes(passes, original, rewrite(original, passes), opening, FEEDS)
+    assert [(v.gate, v.measured) for v in parity.verdicts][1] == ("pass.normalise_b", math.inf)
+    np.testing.assert_array_equal(parity.session(FEEDS[0])["y"], parity.last[0]["y"])
+    assert len(opened) == 2  # before and after the first pass
+    assert len(ran) == 2
+
+
+def test_original_is_run_by_the_session_that_somebody_has_opened() -> None:
+    original = model()
+    passes = [claiming("fold_a", model(2.0), Exact(""))]
+    halved = open_session(model(1.0))
+    parity = judge_passes(passes, original, rewrite(original, passes), open_session, FEEDS, opened=lambda: halved)
+    np.testing.assert_array_equal(parity.first[0]["y"], row(1, -2, 3, 4))
+    assert statuses(list(parity.verdicts)) == {"pass.fold_a": "failed"}
 
 
 def noisy(*operators: str) -> ir.Model:
