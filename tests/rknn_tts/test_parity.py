@@ -189,7 +189,7 @@ def test_graph_is_opened_once_and_runs_each_feed_once_where_a_pass_changed_the_h
         return run
 
     original = model()
-    passes = [claiming("fold_a", model(2.0000001), Exact("")), claiming("normalise_b", model(2.0000001), Exact(""))]
+    passes = [claiming("fold_a", model(2.000001), Exact("")), claiming("normalise_b", model(2.000001), Exact(""))]
     parity = judge_passes(passes, original, rewrite(original, passes), opening, FEEDS)
     assert [(v.gate, v.measured) for v in parity.verdicts][1] == ("pass.normalise_b", math.inf)
     np.testing.assert_array_equal(parity.session(FEEDS[0])["y"], parity.last[0]["y"])
@@ -199,7 +199,7 @@ def test_graph_is_opened_once_and_runs_each_feed_once_where_a_pass_changed_the_h
 
 def test_original_is_run_by_the_session_that_somebody_has_opened() -> None:
     original = model()
-    passes = [claiming("fold_a", model(2.0), Exact(""))]
+    passes = [claiming("fold_a", model(2.000001), Exact(""))]
     halved = open_session(model(1.0))
     parity = judge_passes(passes, original, rewrite(original, passes), open_session, FEEDS, opened=lambda: halved)
     np.testing.assert_array_equal(parity.first[0]["y"], row(1, -2, 3, 4))
