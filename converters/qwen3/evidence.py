@@ -21,6 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_ir as ir
 from rknn_tts_runtime import CodeStep, walk_codes, walk_events, window_events
+from torch import nn
 
 from contracts.verdicts import Verdict, at_most
 from converters.qwen3.geometry import CODES, FIRST, MAIN, WINDOW
@@ -57,17 +58,25 @@ TAKEN_APART = ("Pad", "Exp", "Shape", "ConstantOfShape")
 
 @dataclass(frozen=True)
 class Run:
-    """A step's inputs, and what the original gives for them; the last samples of padding are left out."""
+    """A step's inputs, and what is compared with what it gives.
+
+    Attributes:
+        feed: the inputs.
+        owed: what the original gives for them; the last samples of padding are left out.
+        module: what the step's module gives for them.
+    """
 
     feed: Mapping[str, Array]
     owed: Mapping[str, Array]
+    module: Mapping[str, Array]
 
 
 def runs_of(opening: Opening, role: str) -> tuple[Run, Run]:
     """A full step in the middle of the stream, and a partly empty one at a stream's start.
 
-    Audio is owed as the whole decode gives it, the cache as the step's module does. An event has no earlier cache: its
-    full step stands at a stream's start too, which is in the middle of ours.
+    Audio is owed as the whole decode gives it, the cache as the step's module does. The cache ahead of the full step is
+    what the exported step leaves there, as in the walks, which then need not run these steps again. An event has no
+    earlier cache: its full step stands at a stream's start too, which is in the middle of ours.
     """
     codes = opening.geometry.sizes[role].codes
     module = opening.step(codes)
@@ -79,19 +88,25 @@ def runs_of(opening: Opening, role: str) -> tuple[Run, Run]:
         before = opening.geometry.steps.get(FIRST, opening.geometry.steps[MAIN]).codes
         first = CodeStep(before, 0, before)
         full = CodeStep(codes, before, codes)
-        cache = stepped(opening.step(before), opening.feed(first, opening.zeros()))[1]
+        left = opening.known(before)(opening.feed(first, opening.zeros()))[CACHE_OUT]
+        cache = np.asarray(left, np.float32)
         audio = opening.audio_of(before, before + codes)
-    feed = opening.feed(full, cache)
-    going_on = Run(feed, {AUDIO: audio, CACHE_OUT: stepped(module, feed)[1]})
     partly = opening.feed(empty, opening.zeros())
-    starting = Run(partly, {AUDIO: opening.audio_of(0, empty.valid), CACHE_OUT: stepped(module, partly)[1]})
-    return going_on, starting
+    return (
+        _run(module, opening.feed(full, cache), audio),
+        _run(module, partly, opening.audio_of(0, empty.valid)),
+    )
 
 
-def evidence_of(opening: Opening, role: str, reaches: Sequence[FloatArray]) -> Evidence:
-    """What the gates of the engine for `role` compare."""
+def _run(module: nn.Module, feed: Mapping[str, Array], audio: FloatArray) -> Run:
+    """The run of `feed`, whose audio by the whole decode is known."""
+    own_audio, cache = stepped(module, feed)
+    return Run(feed, {AUDIO: audio, CACHE_OUT: cache}, {AUDIO: own_audio, CACHE_OUT: cache})
+
+
+def evidence_of(opening: Opening, role: str, reaches: Sequence[FloatArray], runs: Sequence[Run]) -> Evidence:
+    """What the gates of the engine for `role` compare; `runs` are its steps (`runs_of`)."""
     codes = opening.geometry.sizes[role].codes
-    runs = runs_of(opening, role)
     return Evidence(
         equalities=(
             *_host(opening),
@@ -141,7 +156,7 @@ def _stepwise(opening: Opening, role: str) -> tuple[Equality, ...]:
 def _walked(opening: Opening, gate: str, what: str, size: int, first: int | None = None) -> Equality:
     length = opening.codes.shape[-1]
     plan = steps_of(length, size, first)
-    runs = {each: opening.run(each) for each in {step.size for step in plan}}
+    runs = {each: opening.known_run(each) for each in {step.size for step in plan}}
     numel, rate = opening.layout.numel, opening.config.samples_per_code
     pcm = walk_codes(opening.seam, runs, plan, numel, rate)
     last = plan[-1]
@@ -155,7 +170,7 @@ def _walked(opening: Opening, gate: str, what: str, size: int, first: int | None
 def _events(opening: Opening) -> tuple[Equality, ...]:
     size = opening.geometry.sizes[WINDOW]
     length, rate = opening.codes.shape[-1], opening.config.samples_per_code
-    run = opening.run(size.codes)
+    run = opening.known_run(size.codes)
     pcm = walk_events(opening.seam, run, size.context, size.emitted, size.codes, opening.layout.numel, rate)
     owed = []
     for event in window_events(length, size.context, size.emitted):
@@ -170,10 +185,9 @@ def _events(opening: Opening) -> tuple[Equality, ...]:
 
 
 def _export(opening: Opening, codes: int, run: Run) -> Equality:
-    audio, cache = stepped(opening.step(codes), run.feed)
-    got = opening.session(codes)(run.feed)
+    got = opening.known(codes)(run.feed)
     detail = "the export in onnxruntime against the torch module that it was traced from, audio and cache"
-    return _equality("fp32.export", {AUDIO: audio, CACHE_OUT: cache}, got, GRAPH_DB, detail)
+    return _equality("fp32.export", run.module, got, GRAPH_DB, detail)
 
 
 def _equality(

@@ -23,7 +23,7 @@ def step_export(opening: Opening, role: str) -> StageExport:
     size = opening.geometry.sizes[role]
     model = opening.model(size.codes)
     reaches = reaches_of(opening)
-    going_on, starting = evidence.runs_of(opening, role)
+    going_on, starting = runs = evidence.runs_of(opening, role)
     return StageExport(
         stem=opening.geometry.stem(role),
         contract=_contract(opening, role),
@@ -34,9 +34,10 @@ def step_export(opening: Opening, role: str) -> StageExport:
         host=opening.host,
         host_file=HOST_FILE,
         notes=(opening.file.note,) if opening.file.note else (),
-        evidence=lambda: evidence.evidence_of(opening, role, reaches),
+        evidence=lambda: evidence.evidence_of(opening, role, reaches, runs),
         cuts=sine_cuts(opening, model, reaches),
         references=(going_on.owed, starting.owed),
+        session=lambda: opening.known(size.codes),
     )
 
 
