@@ -74,7 +74,7 @@ class Geometry:
         parts = ["qwen3-speech_decoder", taken]
         parts += [self.seam] if self.seam != HIDDEN else []
         parts += [self.cache] if self.cache != REFERENCE else []
-        parts += [self.form.value] if self.form is not Form.TRIANGLE else []
+        parts += [self.form.value] if self.form is not Form.SOFT else []
         return "-".join([*parts, role])
 
 
@@ -104,7 +104,7 @@ def geometry_of(options: StageOptions) -> Geometry:
         steps,
         _one_of("--seam", options.seam, SEAMS, HIDDEN),
         _one_of("--cache", options.cache, KINDS, REFERENCE),
-        Form(_one_of("--sine", options.sine, [form.value for form in Form], Form.TRIANGLE.value)),
+        Form(_one_of("--sine", options.sine, [form.value for form in Form], Form.SOFT.value)),
     )
 
 

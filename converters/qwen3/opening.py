@@ -7,8 +7,10 @@ from math import prod
 
 import numpy as np
 import onnx_ir as ir
+import torch
 from rknn_tts_runtime import CodeStep
 from rknn_tts_runtime.stateful import RunStep
+from torch import Tensor
 
 from contracts.contract import Cache
 from contracts.errors import UserInput
@@ -19,10 +21,12 @@ from converters.remembered import Remembered
 from converters.stages import Array, Checkpoint, OpenSession, Session, StageOptions
 from models.qwen3.cache import cache_layout, wave_frames
 from models.qwen3.decoder import Decoder, decoder_of
-from models.qwen3.runs import quantized, voiced_and_watched
+from models.qwen3.runs import gains_of, quantized, voiced_and_watched
 from models.qwen3.step import CodesStep, Step, cache_shape
 from models.qwen3.step_graph import AUDIO, CACHE, CACHE_OUT, host_graph, step_graph
 from surgery.rewrite_squares import rewrite_squares
+from surgery.sine_forms import Form
+from surgery.sine_soft import soft_offset, soft_reaches
 
 PROOF_SEED, OTHER_SEED = 0, 1
 """Of the codes that most gates run on, and of others that the sines' reach is looked at on too."""
@@ -66,10 +70,20 @@ class Opening:
         """The decoder in the reference's arithmetic."""
         return decoder_of(self.checkpoint.weights(), self.config)
 
+    @cached_property
+    def constants(self) -> list[Tensor]:
+        """What each SnakeBeta leaves out where a step may: what the form of its sine has over."""
+        gains = gains_of(self.decoder)
+        soft = self.geometry.form is Form.SOFT
+        return [
+            torch.from_numpy(soft_offset(gain) if soft and soft_reaches(gain) else np.zeros_like(gain))
+            for gain in gains
+        ]
+
     def step(self, codes: int) -> Step | CodesStep:
         """The step of so many codes as a module, from the seam that is chosen."""
         if codes not in self._steps:
-            made = Step(self.decoder, self.layout, codes)
+            made = Step(self.decoder, self.layout, codes, self.constants)
             self._steps[codes] = made if self.geometry.seam == HIDDEN else CodesStep(made, self.decoder.quantizer)
         return self._steps[codes]
 

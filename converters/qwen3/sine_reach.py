@@ -75,4 +75,5 @@ def sine_cuts(
             "order: this version of torch exports it otherwise."
         )
     reach = {str(value.name): part for value, part in zip(sines, order, strict=True)}
-    return lambda target: (rewrite_sines(form=opening.geometry.form, reach_pi=reach, target=target),)
+    form = opening.geometry.form
+    return lambda target: (rewrite_sines(form=form, reach_pi=reach, target=target),)

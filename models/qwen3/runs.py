@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from models.qwen3.decoder import Decoder
-from models.qwen3.layers import SnakeBeta
+from models.qwen3.layers import SNAKE_EPSILON, SnakeBeta
 
 FloatArray = NDArray[np.float32]
 
@@ -54,3 +54,9 @@ def stepped(step: nn.Module, feed: Mapping[str, NDArray[np.generic]]) -> tuple[F
     with torch.inference_mode():
         audio, cache = step(*(torch.from_numpy(np.ascontiguousarray(array)) for array in feed.values()))
     return audio.numpy(), cache.numpy()
+
+
+def gains_of(decoder: Decoder) -> list[FloatArray]:
+    """What each SnakeBeta multiplies its squared sine by, in order and by channel, 1 / (e^beta + 1e-9)."""
+    snakes = [module for module in decoder.modules() if isinstance(module, SnakeBeta)]
+    return [np.asarray((1 / (torch.exp(m.beta.double()) + SNAKE_EPSILON)).float().numpy()) for m in snakes]
