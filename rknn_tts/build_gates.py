@@ -9,7 +9,7 @@ from pathlib import Path
 from contracts.contract import Contract
 from contracts.manifest import Layers, LogSummary, Memory
 from contracts.thresholds import SIMULATOR, SIMULATOR_DB, own_simulator_db
-from contracts.verdicts import Measurement, Verdict, failure, passed
+from contracts.verdicts import Measurement, Verdict, failure, passed, unproven
 from cost.summary import summarise_layers, summarise_memory
 from engine.build import BuildResult
 from logs.judge import judge_log
@@ -71,7 +71,9 @@ def judge_build(
     verdicts.append(layer_table_verdict(table, memory))
     threshold = contract.thresholds.get(SIMULATOR, SIMULATOR_DB)
     own_db = own_simulator_db(contract.thresholds)
-    if originals:
+    if contract.unsimulated is not None:
+        verdicts.append(unproven(SIMULATOR, contract.unsimulated))
+    elif originals:
         verdicts += judge_simulator_by_original(originals, build.simulated, threshold, own_db)
     else:
         verdicts += judge_simulator(_run(onnx, feeds), build.simulated, threshold, own_db=own_db)

@@ -49,6 +49,7 @@ class Build:
         return {
             "graph": sha256_of(self.source.graph),
             "feeds": sha256_of_bytes(self.source.feeds),
+            "simulated": str(self.source.contract.unsimulated is None),
             "target": self.target,
             "toolkit": self.request.toolkit,
             "environment": converter_digest(self.python, self.request.toolkit),
@@ -73,7 +74,7 @@ def built(build: Build, steps: Steps, say: Say, go_on: Callable[[], None]) -> Pa
             result_folder=folder / BUILD_FOLDER,
             log=build.places.log,
             custom_string=parts["custom_string"],
-            feeds=feeds_from_npz(build.source.feeds),
+            feeds=() if build.source.contract.unsimulated is not None else feeds_from_npz(build.source.feeds),
             accepted=build.accepted,
             timeout_s=DEFAULT_TIMEOUT_S if request.timeout_s is None else request.timeout_s,
             memory_limit_bytes=memory_limit_bytes(request.memory_gb),

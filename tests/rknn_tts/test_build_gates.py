@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ def judged(
     thresholds: dict[str, float] | None = None,
     accepted: tuple[str, ...] = (),
     originals: Any = (),
+    unsimulated: str | None = None,
 ) -> Judged:
     graph, lines = folder / "model.onnx", folder / "lines.log"
     graph.write_bytes(scale_proto(2.0).SerializeToString())
@@ -43,7 +45,8 @@ def judged(
         wall_s=2.125,
         cpu_s=1.5,
     )
-    contract = Contract(None, None, Source("model.onnx", "ab" * 32, "checkpoint"), (), (), thresholds=thresholds or {})
+    contract = Contract(None, None, Source("model.onnx", "ab" * 32, "checkpoint"), (), ())
+    contract = replace(contract, thresholds=thresholds or {}, unsimulated=unsimulated)
     keys = tuple(parse_accepted(text) for text in accepted)
     return judge_build(build, graph, contract, FEEDS, keys, "build-logs/x.layers.json", originals)
 
@@ -159,6 +162,16 @@ def test_hardware_fields_are_judged_by_their_key_and_what_the_user_accepts(
     assert status(made, "log.regtask") == wanted
     assert made.log.accepted == accepted
     assert sum(entry.count for entry in made.log.regtask) == lines.count("REGTASK")
+
+
+def test_simulator_is_unproven_where_the_contract_says_why_it_is_not_run(tmp_path: Path) -> None:
+    made = judged(tmp_path, simulated=(), unsimulated="it takes 20 GB")
+    (verdict,) = (verdict for verdict in made.verdicts if verdict.gate.startswith("simulator"))
+    assert (verdict.gate, verdict.status.value, verdict.detail) == ("simulator", "unproven", "it takes 20 GB")
+
+
+def test_simulator_that_gave_nothing_fails_where_no_reason_was_stated(tmp_path: Path) -> None:
+    assert status(judged(tmp_path, simulated=()), "simulator") == "failed"
 
 
 def test_known_noise_is_counted(tmp_path: Path) -> None:
