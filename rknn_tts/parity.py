@@ -22,15 +22,19 @@ from converters.stages import OpenSession, Session
 from gates.padding import without_padding
 from gates.snr import compare_outputs, verdict_of, worst
 from rknn_tts.carried import Feed
-from surgery.alike import alike, draws
 from surgery.declaration import EXACT_PARITY_DB, Bounded, Exact, Interface, Pass, Rewritten
 from surgery.normalise_float32 import HALVES
+from surgery.parting import Pair, draws, part_up_to, parting
 from surgery.typed_values import stated_types
 
 Outputs = Mapping[str, NDArray[Any]]
 
 NOTHING_CHANGED = Interface()
 """What a pass did to inputs and outputs that left them alone."""
+
+WORTH_A_PART = 0.6
+"""Of a graph's nodes, how many may stand ahead of where a pass parts two graphs, for these to run by themselves first:
+past that, little is spared where they agree, and both are run twice where they do not."""
 
 COARSE_DB = 40.0
 """Least output SNR of an exact rewrite of a graph that itself rounds to half floats or to 8-bit levels: 66 to 77 dB and
@@ -88,7 +92,9 @@ def judge_passes(
 ) -> Parity:
     """Each of `passes` against the graph before it; one that changed nothing has nothing to prove.
 
-    A graph that is the one before it, node for node (`surgery.alike`), is not run again: it gives the same.
+    Where a pass that owes to be exact changed one part of a graph, and that part gives the same bit for bit, the rest,
+    which is the same too (`surgery.parting`), need not run again to give the same. The finished graph is run as a whole
+    by whoever runs `Parity.session`.
 
     Args:
         passes: the passes.
@@ -102,8 +108,9 @@ def judge_passes(
         opened: gives `model` opened, by whom has that already.
     """
     current = [*feeds, *padded_feeds]
-    session = opened() if opened is not None else open_session(model)
-    before: list[Outputs] = [session(feed) for feed in current]
+    first_session = opened() if opened is not None else open_session(model)
+    session: Session | None = first_session  # of the graph at hand; None where nobody has opened that
+    before: list[Outputs] = [first_session(feed) for feed in current]
     roundings = [compare_outputs(o, without_padding(b, o)) for o, b in zip(originals, before, strict=False)]
     told_db = [max(LEAST_EXACT_DB, item.snr_db - ROUNDING_MARGIN_DB) for item in roundings if not item.problem]
     first, records, verdicts = before[: len(feeds)], [], []
@@ -115,10 +122,15 @@ def judge_passes(
         current = _next_feeds(model, result.interface, open_session, current)
         owed = min([_exact_db(model), *told_db])
         earlier, model = model, result.model
-        if result.interface == NOTHING_CHANGED and alike(earlier, model):
+        pairs = (
+            parting(earlier, model) if isinstance(exactness, Exact) and result.interface == NOTHING_CHANGED else None
+        )
+        if pairs == []:  # the session at hand, of a graph that computes the same, stands for this one too
             after: list[Outputs] = before
+        elif pairs and _same_parts(earlier, model, pairs, open_session, current):
+            after, session = before, None
         else:
-            session = open_session(model) if draws(model) else Remembered(open_session(model), len(current))
+            session = _remembered(model, open_session, len(current))
             after = [session(feed) for feed in current]
         before = [_recast(outputs, result.interface) for outputs in before]
         first = [_recast(outputs, result.interface) for outputs in first]
@@ -129,7 +141,40 @@ def judge_passes(
         verdicts.append(verdict_of(f"pass.{bound.name}", comparison, minimum_db, f"{hits}, after against before"))
         records.append(PassRecord(bound.name, result.hits, isinstance(exactness, Exact), comparison.snr_db))
         before = after
+    if session is None:
+        session = _remembered(model, open_session, len(current))
     return Parity(tuple(records), tuple(verdicts), session, tuple(first), tuple(before[: len(feeds)]))
+
+
+def _remembered(model: ir.Model, open_session: OpenSession, most: int) -> Session:
+    """`model` opened, which runs no feed twice unless it draws."""
+    session = open_session(model)
+    return session if draws(model) else Remembered(session, most)
+
+
+def _same_parts(
+    one: ir.Model, other: ir.Model, pairs: Sequence[Pair], open_session: OpenSession, feeds: Sequence[Feed]
+) -> bool:
+    """Whether what two graphs have up to where they part is small, and gives the same for all `feeds`, bit for bit."""
+    if not all(value.name for pair in pairs for value in pair):
+        return False
+    parts = [
+        part_up_to(model, list(dict.fromkeys(pair[side] for pair in pairs))) for side, model in enumerate((one, other))
+    ]
+    if any(len(part.graph) > WORTH_A_PART * len(whole.graph) for part, whole in zip(parts, (one, other), strict=True)):
+        return False
+    runs = [[session(feed) for feed in feeds] for session in map(open_session, parts)]
+    return all(
+        _same_bits(before[str(v.name)], after[str(w.name)])
+        for before, after in zip(*runs, strict=True)
+        for v, w in pairs
+    )
+
+
+def _same_bits(one: NDArray[Any], other: NDArray[Any]) -> bool:
+    """NaN is judged where the whole graph runs."""
+    alike = one.dtype == other.dtype and one.shape == other.shape
+    return alike and one.tobytes() == other.tobytes() and not np.any(one != one)
 
 
 def _exact_db(model: ir.Model) -> float:

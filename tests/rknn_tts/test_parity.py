@@ -206,6 +206,61 @@ def test_original_is_run_by_the_session_that_somebody_has_opened() -> None:
     assert statuses(list(parity.verdicts)) == {"pass.fold_a": "failed"}
 
 
+def chain(first: str, second: str) -> ir.Model:
+    """y = 2 second(first(x)), in five nodes of which two come first."""
+    nodes = [
+        helper.make_node(first, ["x"], ["a"], "first"),
+        helper.make_node(second, ["a"], ["b"], "second"),
+        helper.make_node("Mul", ["b", "k"], ["c"], "scale"),
+        helper.make_node("Neg", ["c"], ["d"], "minus"),
+        helper.make_node("Neg", ["d"], ["y"], "plus"),
+    ]
+    return small_model(nodes, [tensor("x", [1, 4])], [tensor("y", [1, 4])], [constant("k", [2.0])])
+
+
+def parity_by_parts(result: ir.Model, exactness: Exact | Bounded) -> tuple[list[int], object]:
+    """How many nodes the graphs had that were run, and the verdict's ratio, of a pass that makes `result` of
+    2 |-x|."""
+    ran = []
+
+    def opening(model: ir.Model) -> Session:
+        session = open_session(model)
+
+        def run(feed: Mapping[str, Array]) -> dict[str, Array]:
+            ran.append(len(model.graph))
+            return session(feed)
+
+        return run
+
+    original = chain("Neg", "Abs")
+    passes = [claiming("fold_a", result, exactness)]
+    parity = judge_passes(passes, original, rewrite(original, passes), opening, FEEDS)
+    return ran, parity.verdicts[0].measured
+
+
+def test_rest_of_a_graph_is_not_run_where_the_part_that_an_exact_pass_changed_gives_the_same() -> None:
+    assert parity_by_parts(chain("Abs", "Identity"), Exact("")) == ([5, 2, 2], math.inf)
+
+
+def test_whole_graph_is_run_where_the_part_gives_something_else() -> None:
+    ran, measured_db = parity_by_parts(chain("Sign", "Identity"), Exact(""))
+    assert ran == [5, 2, 2, 5]
+    # 2, 4, 6, 8 against 2, -2, 2, 2: 120 over 0 + 36 + 16 + 36
+    assert measured_db == pytest.approx(10 * math.log10(120 / 88))
+
+
+def test_whole_graph_is_run_of_an_approximation() -> None:
+    assert parity_by_parts(chain("Abs", "Identity"), Bounded(60.0, "")) == ([5, 5], math.inf)
+
+
+def test_finished_graph_is_run_whole_by_whoever_asks_for_it() -> None:
+    original, result = chain("Neg", "Abs"), chain("Abs", "Identity")
+    passes = [claiming("fold_a", result, Exact(""))]
+    parity = judge_passes(passes, original, rewrite(original, passes), open_session, FEEDS)
+    np.testing.assert_array_equal(parity.session(FEEDS[0])["y"], row(2, 4, 6, 8))
+    np.testing.assert_array_equal(parity.last[0]["y"], row(2, 4, 6, 8))
+
+
 def noisy(*operators: str) -> ir.Model:
     """y = x + a draw for each of `operators` (n0, n1, ...)."""
     nodes, last = [], "x"
