@@ -22,13 +22,13 @@ from dataclasses import replace
 import numpy as np
 from rknn_tts_runtime import frame_masks, walk_spectrogram
 
-from contracts.verdicts import Measurement, Verdict, at_most
+from contracts.verdicts import Measurement
 from converters.kokoro.geometry import Geometry
 from converters.kokoro.utterances import FloatArray, Utterance
 from converters.stages import Array, Equality, Expectation
 from models.kokoro.config import GeneratorConfig
 from models.kokoro.generator_graph import FINE_MASK, HARMONICS, LATENT, MASK, SPECTROGRAM, STYLE
-from surgery.sine_forms import Form, covered_by
+from surgery.sine_forms import Form
 
 Decode = Callable[[Utterance], FloatArray]
 """Decodes an utterance: its spectrogram [1, 2 B, R N + 1]."""
@@ -168,24 +168,6 @@ def expectation(original: Decode, name: str, feeds: Sequence[Fed], form: Form) -
         tuple((feed, {SPECTROGRAM: original(utterance)}) for utterance, feed in feeds),
         FINISHED_DB[form],
         f"the finished graph ({form.value} sines) against the original",
-    )
-
-
-def reach_verdict(reaches: Sequence[FloatArray], seen: Sequence[FloatArray]) -> Verdict:
-    """Whether the sines' arguments stay where the sines are right.
-
-    Args:
-        reaches: for each sine and channel, how far it is folded for, in units of pi.
-        seen: how far its arguments went.
-    """
-    shares = [float(np.max(went / covered_by(reach))) for went, reach in zip(seen, reaches, strict=True)]
-    site = int(np.argmax(shares))
-    return at_most(
-        "sine.reach",
-        shares[site],
-        1.0,
-        "of the covered range",
-        f"the largest argument of {len(shares)} sines on sentences that the reach was not measured on (sine {site})",
     )
 
 

@@ -4,36 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-import numpy as np
 import onnx_ir as ir
 
 from contracts.errors import Refusal
 from contracts.verdicts import Verdict
-from converters.kokoro import evidence
 from converters.kokoro.opening import Opening
 from converters.kokoro.utterances import FloatArray
+from converters.sine_reach import reach_verdict, reaches_for
 from models.kokoro.runs import Seam, run, watched_sines
 from surgery.declaration import Pass
 from surgery.rewrite_sines import rewrite_sines
-from surgery.sine_forms import FOLDED, covered_by
-
-SITE_MARGIN, CHANNEL_MARGIN = 1.5, 2.0
-"""How much further than what was seen a sine is folded, and each of its channels, as far as the sine goes. In five
-voices, other sentences stayed within 0.82 of what that covers; at 1.25 and 1.5 single channels went beyond. A fold more
-than needed costs: at 4 the worst of four windows has 60.0 dB in the simulator, at 2 it has 63.0 (docs/kokoro.md).
-Further out nothing breaks: a sine is taken for zero there."""
-
-SMALLEST_REACH = 0.1
-"""In units of pi, of a channel that was silent in all sentences: no fold is spared below 1."""
+from surgery.sine_forms import FOLDED
 
 
 def reaches_of(opening: Opening, seams: Sequence[Seam]) -> list[FloatArray]:
     """How far each sine must be right, by channel, in units of pi: with margins, what it saw on `seams`."""
-    found = []
-    for largest in arguments_of(opening, seams):
-        site = covered_by(largest.max() * SITE_MARGIN)
-        found.append(np.clip(largest * CHANNEL_MARGIN, SMALLEST_REACH, site).astype(np.float32))
-    return found
+    return reaches_for(arguments_of(opening, seams))
 
 
 def arguments_of(opening: Opening, seams: Sequence[Seam]) -> list[FloatArray]:
@@ -48,7 +34,7 @@ def reach_verdicts(opening: Opening, reaches: Sequence[FloatArray], seams: Seque
     """The verdict on the arguments that `seams` have, where the sines are folded."""
     if opening.geometry.form not in FOLDED:
         return ()
-    return (evidence.reach_verdict(reaches, arguments_of(opening, seams)),)
+    return (reach_verdict(reaches, arguments_of(opening, seams), "sentences"),)
 
 
 def sine_cuts(

@@ -7,12 +7,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import isfinite
 from pathlib import Path
 from typing import Any
 
 from contracts.errors import UserInput
-from contracts.serial import parse_json
+from converters.config_keys import ConfigKeys, read_object
 from models.qwen3.config import DecoderConfig
 
 CONFIG_NAME = "config.json"
@@ -29,9 +28,6 @@ _OTHER_RATE = "25hz"
 
 _SEMANTIC = 1
 """Semantic codebooks: written out in the reference's decoder, whatever `num_semantic_quantizers` says."""
-
-_LARGEST = 1 << 16
-"""Of any size: 30 times the largest of the published ones, and far from what would fill the memory by mistake."""
 
 _LARGEST_RATE = 1 << 20
 """Of a sample rate, in Hz, and of samples a code."""
@@ -59,9 +55,10 @@ def read_config(path: Path) -> TokenizerConfig:
         UserInput: the file cannot be read, is another model's, or a key is missing, of the wrong type or does not fit
             the others; it is named.
     """
-    data = _read(path)
+    data = read_object(path, _AGAIN)
     _check_model_type(path, data.get("model_type"))
-    whole, below = _Keys(path, data), _Keys(path, _decoder_keys(path, data), f"{_BELOW}.")
+    whole = ConfigKeys(path, data, "Qwen3's speech tokenizer", _AGAIN)
+    below = whole.below(_BELOW, _decoder_keys(path, data))
     _check_supported(below)
     heads, hidden = below.size("num_attention_heads"), below.size("hidden_size")
     config = DecoderConfig(
@@ -85,66 +82,6 @@ def read_config(path: Path) -> TokenizerConfig:
     )
     _check_fit(path, config, whole.size("decode_upsample_rate", _LARGEST_RATE))
     return TokenizerConfig(config, whole.size("output_sample_rate", _LARGEST_RATE))
-
-
-class _Keys:
-    """The keys of one object in the file."""
-
-    def __init__(self, path: Path, data: dict[str, Any], above: str = "") -> None:
-        self._path, self._data, self._above = path, data, above
-
-    def size(self, key: str, largest: int = _LARGEST) -> int:
-        value = self._value(key)
-        if not _is_size(value, largest):
-            raise self._wrong(key, f"a whole number from 1 to {largest}", value)
-        return int(value)
-
-    def sizes(self, key: str) -> tuple[int, ...]:
-        value = self._value(key)
-        if not isinstance(value, list) or not value or not all(_is_size(size, _LARGEST) for size in value):
-            raise self._wrong(key, f"a list of whole numbers from 1 to {_LARGEST}", value)
-        return tuple(value)
-
-    def positive(self, key: str) -> float:
-        value = self._value(key)
-        if type(value) not in (int, float) or not 0 < value < _LARGEST**2 or not isfinite(value):
-            raise self._wrong(key, "a number above 0", value)
-        return float(value)
-
-    def only(self, key: str, supported: tuple[object, ...]) -> None:
-        """See that a key that may be absent has a value that is supported."""
-        value = self._data.get(key, supported[0])
-        if not any(type(value) is type(one) and value == one for one in supported):
-            raise UserInput(
-                f"{self._path}: {self._above}{key} is {value!r:.60}, and only {supported[0]!r} is supported; {_AGAIN}."
-            )
-
-    def _value(self, key: str) -> Any:
-        if key not in self._data:
-            raise UserInput(
-                f"{self._path}: is no config of Qwen3's speech tokenizer: the key {self._above + key!r} is missing; "
-                f"{_AGAIN}."
-            )
-        return self._data[key]
-
-    def _wrong(self, key: str, wanted: str, value: object) -> UserInput:
-        return UserInput(f"{self._path}: the key {self._above + key!r} must be {wanted}, not {value!r:.40}.")
-
-
-def _is_size(value: object, largest: int) -> bool:
-    return type(value) is int and 1 <= value <= largest
-
-
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        data = parse_json(path.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise UserInput(f"{path}: there is no such file; {_AGAIN}.") from error
-    except (OSError, ValueError) as error:
-        raise UserInput(f"{path}: is not readable JSON ({error!s:.200}); get the config.json again.") from error
-    if not isinstance(data, dict):
-        raise UserInput(f"{path}: a JSON object is expected, not {type(data).__name__}; {_AGAIN}.")
-    return data
 
 
 def _check_model_type(path: Path, stated: object) -> None:
@@ -181,7 +118,7 @@ def _decoder_keys(path: Path, data: dict[str, Any]) -> dict[str, Any]:
     )
 
 
-def _check_supported(keys: _Keys) -> None:
+def _check_supported(keys: ConfigKeys) -> None:
     """Options of the reference that no published model uses; absent ones are as in the published models."""
     keys.only("hidden_act", ("silu",))
     keys.only("attention_bias", (False,))

@@ -12,9 +12,9 @@ from converters.qwen3 import evidence, step_engine
 from converters.qwen3.checkpoint import locate
 from converters.qwen3.geometry import CODES, DEFAULT_CODES, FIRST, HIDDEN, MAIN, MOST_CODES, ROLES, WINDOW, geometry_of
 from converters.qwen3.opening import Opening
-from converters.qwen3.sine_reach import CHANNEL_MARGIN, SITE_MARGIN
 from converters.qwen3.stage import STAGE
 from converters.qwen3.streams import PROOF_CODES
+from converters.sine_reach import CHANNEL_MARGIN, SITE_MARGIN
 from converters.stages import StageOptions
 from models.qwen3.cache import KINDS, MINIMAL, REFERENCE, SPARE, cache_layout, wave_frames, wave_history
 from models.qwen3.config import TRUE_CONFIG
@@ -27,7 +27,7 @@ from tests.onnx_runs import open_session
 
 PAGE = ROOT / "docs" / "qwen3.md"
 README = ROOT / "README.md"
-FAMILY = sorted((ROOT / "converters" / "qwen3").glob("*.py"))
+FAMILY = [*sorted((ROOT / "converters" / "qwen3").glob("*.py")), ROOT / "converters" / "sine_reach.py"]
 TEXT = " ".join(prose(PAGE).split())
 STEP = 64
 

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from contracts.contract import Window
-from contracts.verdicts import Status
 from converters.kokoro import evidence
 from converters.kokoro.geometry import Geometry
 from converters.kokoro.utterances import FloatArray, Utterance
@@ -84,40 +83,6 @@ def test_inside_are_windows_of_their_own_context() -> None:
     assert (made.window.frames, made.window.emitted, made.window.left, made.window.right) == (10, 4, 3, 3)
     assert (made.window.hop, made.inner) == (30, None)
     assert evidence.inside(geometry()) is None
-
-
-def reach(*sizes: float) -> FloatArray:
-    return np.array(sizes, np.float32)
-
-
-@pytest.mark.parametrize(
-    ("reaches", "seen", "share", "status"),
-    [
-        # Folded for 3 is right up to 4, for 0.1 up to 1.
-        ([reach(3)], [reach(4)], 1.0, Status.PASSED),
-        ([reach(3)], [reach(4.01)], 1.0025, Status.FAILED),
-        ([reach(0.1)], [reach(0.5)], 0.5, Status.PASSED),
-        ([reach(0.1, 8)], [reach(1.5, 2)], 1.5, Status.FAILED),
-        ([reach(4), reach(1)], [reach(1), reach(1.25)], 1.25, Status.FAILED),
-    ],
-)
-def test_reach_verdict_is_the_farthest_sines_share_of_what_is_covered(
-    reaches: list[FloatArray], seen: list[FloatArray], share: float, status: Status
-) -> None:
-    verdict = evidence.reach_verdict(reaches, seen)
-    assert verdict.gate == "sine.reach"
-    assert verdict.measured == pytest.approx(share, rel=1e-5)
-    assert (verdict.status, verdict.threshold) == (status, 1.0)
-    assert f"(sine {len(reaches) - 1})" in verdict.detail
-
-
-def test_reach_verdict_fails_when_an_argument_is_no_number() -> None:
-    assert evidence.reach_verdict([reach(1)], [reach(np.nan)]).status is Status.FAILED
-
-
-def test_reach_verdict_needs_a_sight_of_every_sine() -> None:
-    with pytest.raises(ValueError, match="is longer than"):
-        evidence.reach_verdict([reach(1), reach(1)], [reach(1)])
 
 
 def test_padded_equality_compares_each_length_without_its_padding() -> None:
