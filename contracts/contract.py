@@ -214,7 +214,7 @@ class Contract:
         noise: the inputs that are noise.
         skipped: names of passes that the user left out.
         cuts_for: the target whose cuts were applied; None: those that pay on every target.
-        unsimulated: why the simulator is not run on this engine, a sentence; None where it is.
+        simulator_bytes: memory that simulating this engine takes, about; None where it is no more than building it.
         role: what this engine is for, among those of its stage that belong together; None where it is the only one.
     """
 
@@ -234,7 +234,7 @@ class Contract:
     skipped: tuple[str, ...] = ()
     cuts_for: str | None = None
     role: str | None = None
-    unsimulated: str | None = None
+    simulator_bytes: int | None = None
     step: CodeStep | None = None
 
 

@@ -12,6 +12,9 @@ CGROUPS = Path("/sys/fs/cgroup")
 _LIMIT_FILES = {"": "memory.max", "memory": "memory.limit_in_bytes"}
 """The file with the limit, by the controller in /proc/self/cgroup: version 2 (which names none), version 1."""
 
+KIB = 1024
+"""What /proc/meminfo counts in, though it writes kB (proc(5))."""
+
 _MOUNTS = {"": ("", "unified"), "memory": ("memory",)}
 """Where below /sys/fs/cgroup each is mounted; `unified` where both versions are in use (cgroups(7))."""
 
@@ -20,6 +23,18 @@ def memory_bytes(proc: Path = PROC, cgroups: Path = CGROUPS) -> int:
     """The memory that we and our children can ever have: the least of the machine's and of every limit above us."""
     physical_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return min([physical_bytes, *_limits_bytes(proc, cgroups)])
+
+
+def available_bytes(proc: Path = PROC, cgroups: Path = CGROUPS) -> int:
+    """The memory that is free now, or that the kernel can free (MemAvailable, proc(5)); where none is told, all."""
+    most_bytes = memory_bytes(proc, cgroups)
+    try:
+        lines = (proc / "meminfo").read_text(encoding="ascii", errors="replace").split("\n")
+    except OSError:
+        return most_bytes
+    told = [line.split() for line in lines if line.startswith("MemAvailable:")]
+    free = [int(words[1]) * KIB for words in told if len(words) > 1 and words[1].isdigit()]
+    return min([most_bytes, *free])
 
 
 def _limits_bytes(proc: Path, cgroups: Path) -> Iterator[int]:

@@ -48,6 +48,7 @@ def judge_build(
     accepted: Sequence[RegtaskKey],
     layers_file: str,
     originals: Sequence[Outputs] = (),
+    unsimulated: str | None = None,
 ) -> Judged:
     """Judge the log, the layer table and the simulator's outputs of `build`, which compiled `onnx`.
 
@@ -60,6 +61,7 @@ def judge_build(
         layers_file: the file that will hold every layer, as the manifest names it.
         originals: what the unpatched original gives on each feed, whose last axis may be shorter than the simulator's:
             the rest is padding then; none: the simulator is compared with onnxruntime on `onnx`.
+        unsimulated: why the simulator was not run, a sentence; None where it was.
     """
     from gates.simulator import judge_simulator, judge_simulator_by_original
 
@@ -71,8 +73,8 @@ def judge_build(
     verdicts.append(layer_table_verdict(table, memory))
     threshold = contract.thresholds.get(SIMULATOR, SIMULATOR_DB)
     own_db = own_simulator_db(contract.thresholds)
-    if contract.unsimulated is not None:
-        verdicts.append(unproven(SIMULATOR, contract.unsimulated))
+    if unsimulated is not None:
+        verdicts.append(unproven(SIMULATOR, unsimulated))
     elif originals:
         verdicts += judge_simulator_by_original(originals, build.simulated, threshold, own_db)
     else:

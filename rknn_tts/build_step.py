@@ -13,7 +13,7 @@ from contracts.contract import short_contract
 from contracts.files import sha256_of, sha256_of_bytes
 from contracts.serial import to_json
 from engine.environment import environment_digest
-from engine.memory import memory_bytes
+from engine.memory import available_bytes, memory_bytes
 from logs.lines import clean_lines
 from logs.regtask import RegtaskKey
 from rknn_tts.build_gates import Judged, judge_build, kept_lines
@@ -44,12 +44,24 @@ class Build:
     python: Path
 
     @cached_property
+    def unsimulated(self) -> str | None:
+        """Why the simulator does not run, where this machine has too little memory for it; None where it does."""
+        needed_bytes = self.source.contract.simulator_bytes
+        room_bytes = min(memory_limit_bytes(self.request.memory_gb), available_bytes())
+        if needed_bytes is None or needed_bytes <= room_bytes:
+            return None
+        return (
+            f"simulating it takes about {needed_bytes / GB:.1f} GB of memory and {room_bytes / GB:.1f} GB are free, so "
+            "that was not done: build it on a machine that has more; a smaller engine of the same set is simulated"
+        )
+
+    @cached_property
     def parts(self) -> dict[str, str]:
         """What the build depends on, code aside; the graph is read for it, so it is found out once."""
         return {
             "graph": sha256_of(self.source.graph),
             "feeds": sha256_of_bytes(self.source.feeds),
-            "simulated": str(self.source.contract.unsimulated is None),
+            "simulated": str(self.unsimulated is None),
             "target": self.target,
             "toolkit": self.request.toolkit,
             "environment": converter_digest(self.python, self.request.toolkit),
@@ -74,7 +86,7 @@ def built(build: Build, steps: Steps, say: Say, go_on: Callable[[], None]) -> Pa
             result_folder=folder / BUILD_FOLDER,
             log=build.places.log,
             custom_string=parts["custom_string"],
-            feeds=() if build.source.contract.unsimulated is not None else feeds_from_npz(build.source.feeds),
+            feeds=() if build.unsimulated is not None else feeds_from_npz(build.source.feeds),
             accepted=build.accepted,
             timeout_s=DEFAULT_TIMEOUT_S if request.timeout_s is None else request.timeout_s,
             memory_limit_bytes=memory_limit_bytes(request.memory_gb),
@@ -110,7 +122,16 @@ def judge(build: Build, folder: Path, steps: Steps, say: Say) -> Judged:
         say.step("judging the log and the simulator")
         feeds, originals = feeds_from_npz(source.feeds), feeds_from_npz(source.originals)
         result = read_build(folder)
-        return judge_build(result, source.graph, source.contract, feeds, build.accepted, layers_file, originals)
+        return judge_build(
+            result,
+            source.graph,
+            source.contract,
+            feeds,
+            build.accepted,
+            layers_file,
+            originals,
+            build.unsimulated,
+        )
 
     parts = {
         **build.parts,

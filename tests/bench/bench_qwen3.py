@@ -3,7 +3,7 @@
 The reference's design is `tests/qwen3_reference_step.py`, handed to the toolkit as its exporter writes it. Ours is what
 `rknn-tts engine qwen3 --checkpoint random` makes, with all its gates, as a user runs it. Weights are random in both:
 no layer's cost depends on them. `make bench` runs it, in ten minutes on a machine that does nothing else, and 16 GB; it
-says which bounds of issue 6 are not met. All figures are in `build-logs/bench-qwen3.json`.
+fails where a bound of issue 6 is not met. All figures are in `build-logs/bench-qwen3.json`.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ TARGET, CODES = "rk3588", 64
 BOUNDS = {"mcycles": 0.80, "rw_mb": 0.65, "modelled_ms": 0.50}
 """Issue 6: ours over the reference's, per code."""
 
-MISSED = {
+WHY_MISSED = {
     "mcycles": "each affine step of a sine is a convolution, with which modelled time is least; with two a sine "
     "it is 0.79, at 1.50 of the traffic and 0.46 of the time",
     "rw_mb": "convolutions, weights and the sums behind the sines alone leave a sine fewer readings than it has pieces"
     " to be made of (docs/qwen3.md, What limits it)",
 }
-"""Bounds that are not met, and why."""
+"""Bounds that are not met yet, and why; they fail."""
 
 SIMULATED_CODES = 16
 """Of the small step, which is simulated: 64 codes would take 20 GB."""
@@ -95,15 +95,9 @@ def test_figures_are_shown(theirs: Cost, ours: Ours, capsys: pytest.CaptureFixtu
     assert found.keys() == BOUNDS.keys()
 
 
-@pytest.mark.parametrize(
-    "figure",
-    [
-        pytest.param(name, marks=pytest.mark.xfail(reason=MISSED[name], strict=True) if name in MISSED else ())
-        for name in BOUNDS
-    ],
-)
+@pytest.mark.parametrize("figure", BOUNDS)
 def test_a_step_costs_less_than_the_reference_design(theirs: Cost, ours: Ours, figure: str) -> None:
-    assert ratios(ours.cost, theirs)[figure] <= BOUNDS[figure]
+    assert ratios(ours.cost, theirs)[figure] <= BOUNDS[figure], WHY_MISSED.get(figure)
 
 
 def test_few_layers_of_a_step_run_on_the_cpu(ours: Ours) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.memory import memory_bytes
+from engine.memory import available_bytes, memory_bytes
 
 PHYSICAL_BYTES = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 MB = 10**6
@@ -54,3 +54,26 @@ def test_memory_is_the_least_of_machine_and_limits_when(
 
 def test_memory_is_some_when_this_machine_is_asked() -> None:
     assert 100 * MB < memory_bytes() <= PHYSICAL_BYTES
+
+
+@pytest.mark.parametrize(
+    ("meminfo", "limit", "wanted"),
+    [
+        ("MemTotal: 9 kB\nMemAvailable:    2048 kB\nCached: 1 kB\n", "max", 2048 * 1024),
+        ("MemAvailable: 2048 kB\n", "1000", 1000),
+        ("MemTotal: 9 kB\n", "max", PHYSICAL_BYTES),
+        ("MemAvailable:\nMemAvailable: much kB\n", "5000", 5000),
+        (None, "max", PHYSICAL_BYTES),
+    ],
+)
+def test_available_memory_is_what_the_kernel_tells_within_the_limits(
+    tmp_path: Path, meminfo: str | None, limit: str, wanted: int
+) -> None:
+    proc, cgroups = tmp_path / "proc", tmp_path / "cgroups"
+    (proc / "self").mkdir(parents=True)
+    cgroups.mkdir()
+    (proc / "self" / "cgroup").write_text("0::/\n", encoding="utf-8")
+    (cgroups / V2).write_text(limit, encoding="utf-8")
+    if meminfo is not None:
+        (proc / "meminfo").write_text(meminfo, encoding="utf-8")
+    assert available_bytes(proc, cgroups) == wanted

@@ -46,9 +46,9 @@ def judged(
         cpu_s=1.5,
     )
     contract = Contract(None, None, Source("model.onnx", "ab" * 32, "checkpoint"), (), ())
-    contract = replace(contract, thresholds=thresholds or {}, unsimulated=unsimulated)
+    contract = replace(contract, thresholds=thresholds or {})
     keys = tuple(parse_accepted(text) for text in accepted)
-    return judge_build(build, graph, contract, FEEDS, keys, "build-logs/x.layers.json", originals)
+    return judge_build(build, graph, contract, FEEDS, keys, "build-logs/x.layers.json", originals, unsimulated)
 
 
 def status(made: Judged, gate: str) -> str:
@@ -164,7 +164,7 @@ def test_hardware_fields_are_judged_by_their_key_and_what_the_user_accepts(
     assert sum(entry.count for entry in made.log.regtask) == lines.count("REGTASK")
 
 
-def test_simulator_is_unproven_where_the_contract_says_why_it_is_not_run(tmp_path: Path) -> None:
+def test_simulator_that_was_not_run_is_unproven_and_says_why(tmp_path: Path) -> None:
     made = judged(tmp_path, simulated=(), unsimulated="it takes 20 GB")
     (verdict,) = (verdict for verdict in made.verdicts if verdict.gate.startswith("simulator"))
     assert (verdict.gate, verdict.status.value, verdict.detail) == ("simulator", "unproven", "it takes 20 GB")

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -126,3 +127,40 @@ def test_restore_log_puts_the_clean_lines_where_the_raw_ones_are_not(tmp_path: P
         log.write_bytes(there)
     restore_log(log, lines)
     assert log.read_bytes() == b"I one\n"
+
+
+@pytest.mark.parametrize(
+    ("needed_gb", "memory_gb", "free_gb", "told"),
+    [
+        (None, None, 1.0, None),
+        (5.0, None, 5.0, None),
+        (5.1, None, 5.0, r"takes about 5\.1 GB of memory and 5\.0 GB are free"),
+        (5.0, 4.0, 9.0, r"takes about 5\.0 GB of memory and 4\.0 GB are free"),
+    ],
+)
+def test_simulator_is_left_out_only_where_it_does_not_fit(
+    build: Build,
+    monkeypatch: pytest.MonkeyPatch,
+    needed_gb: float | None,
+    memory_gb: float | None,
+    free_gb: float,
+    told: str | None,
+) -> None:
+    monkeypatch.setattr(module, "available_bytes", lambda: int(free_gb * 1e9))
+    monkeypatch.setattr(module, "memory_bytes", lambda: 100 * 10**9)
+    contract = dataclasses.replace(
+        build.source.contract, simulator_bytes=None if needed_gb is None else int(needed_gb * 1e9)
+    )
+    source = dataclasses.replace(build.source, contract=contract)
+    asked = dataclasses.replace(build.request, memory_gb=memory_gb)
+    made = dataclasses.replace(build, source=source, request=asked)
+    folder = built(build, fresh_steps(), Heard(), lambda: None)
+    judged = {verdict.gate: verdict for verdict in judge(made, folder, fresh_steps(), Heard()).verdicts}
+    windows: list[int] = []
+    monkeypatch.setattr("engine.build.build_engine", lambda wanted, *rest: windows.append(len(wanted.feeds)))
+    built(made, dataclasses.replace(fresh_steps(), force=True), Heard(), lambda: None)
+    if told is None:
+        assert (judged["simulator"].status.value, windows) == ("passed", [1])
+    else:
+        assert (judged["simulator"].status.value, windows) == ("unproven", [0])
+        assert re.search(told, judged["simulator"].detail)

@@ -5,11 +5,13 @@ from pathlib import Path
 import pytest
 
 from contracts.contract import CodeStep
+from converters.qwen3 import step_engine
 from converters.qwen3.checkpoint import locate
 from converters.qwen3.opening import Opening
 from converters.qwen3.stage import STAGE
 from converters.qwen3.step_engine import step_export
 from converters.stages import StageOptions
+from models.qwen3.config import TRUE_CONFIG
 from tests.converters.qwen3.openings import no_hub, open_small, write_small
 from tests.onnx_runs import open_session
 
@@ -44,6 +46,17 @@ def test_contract_states_the_step_its_cache_and_its_thresholds(role: str, step: 
     assert [spec.name for spec in contract.outputs] == ["audio", "cache_out"]
     # The issue: the simulator on the reduced model, audio >= 33 dB and cache >= 43.
     assert contract.thresholds == {"simulator.audio": 33.0, "simulator.cache_out": 43.0}
+
+
+@pytest.mark.parametrize(("codes", "measured_gb"), [(16, 6.88), (64, 19.0)])
+def test_simulator_takes_what_was_measured_at_the_published_sizes(codes: int, measured_gb: float) -> None:
+    assert step_engine.simulator_bytes(TRUE_CONFIG, codes) / 1e9 == pytest.approx(measured_gb, rel=0.03)
+
+
+def test_contract_states_what_simulating_takes(opening: Opening) -> None:
+    stated = [step_export(opening, role).contract.simulator_bytes for role in ("main", "first")]
+    assert stated == [step_engine.simulator_bytes(opening.config, codes) for codes in (8, 4)]
+    assert max(filter(None, stated)) < 1e9
 
 
 def test_export_has_real_feeds_one_of_them_with_padding_and_what_is_owed_for_both(opening: Opening) -> None:
