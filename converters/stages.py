@@ -113,6 +113,10 @@ class StageOptions:
     window: int | None = None
     context: int | None = None
     decoder_mask: bool = False
+    no_decoder_mask: bool = False
+    speaker: int | None = None
+    widths: str | None = None
+    relative: str | None = None
     sample_rate: int | None = None
     config: str | None = None
     member: str | None = None
@@ -135,12 +139,15 @@ class Utterance:
         latent: [1, C, N] float32.
         mask: [1, 1, N] float32.
         reference: the full-length decode by the unpatched original, N * hop samples.
+        given: further inputs of the graph before the passes, which every window of the utterance takes alike: who
+            speaks.
     """
 
     name: str
     latent: FloatArray
     mask: FloatArray
     reference: FloatArray
+    given: Mapping[str, Array] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -214,6 +221,19 @@ class Evidence:
     verdicts: tuple[Verdict, ...] = ()
     measurements: tuple[Measurement, ...] = ()
     unreached: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """What the user wants to hear; neither: a sentence of the stage's own.
+
+    Attributes:
+        text: a text, which the stage's phonemiser reads.
+        ids: the voice's own ids.
+    """
+
+    text: str | None = None
+    ids: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -292,7 +312,7 @@ class StageExport:
     evidence: Callable[[], Evidence]
     cuts: Callable[[str | None], tuple[Pass, ...]] = no_cuts
     references: tuple[Mapping[str, Array], ...] = ()
-    sample: Callable[[], Sample] | None = None
+    sample: Callable[[Sentence], Sample] | None = None
     session: Callable[[], Session] | None = None
 
 
@@ -355,6 +375,7 @@ class Stage:
         material: what else is fetched for the gates and samples: voices to speak with.
         beside: names of files that belong to a checkpoint where they stand in its folder.
         speaks: whether its exports have a sample.
+        reads: whether that may be a sentence of the user's.
         stream: opens the checkpoint for `bench`; None where the stage takes no stream of codes.
         save: a checkpoint as it was read, to be written to a place that the user names; None where it cannot be.
     """
@@ -370,6 +391,7 @@ class Stage:
     material: PackagedCheckpoint | None = None
     beside: tuple[str, ...] = ()
     speaks: bool = False
+    reads: bool = False
     save: Callable[[Checkpoint, StageOptions, Path], SavedCheckpoint] | None = None
     locate: Callable[[str, FetchHub], Checkpoint] | None = None
     checkpoints: str = "FILE"

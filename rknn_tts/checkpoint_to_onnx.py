@@ -174,6 +174,9 @@ def open_conversions(request: Request, target: str | None, say: Say) -> tuple[Co
     options = _options(request, stage)
     if request.sample is not None and not stage.speaks:
         raise UserInput(f"{stage.family} {stage.name} has no option --sample.")
+    for option in ("text", "ids"):
+        if getattr(request, option) is not None and not stage.reads:
+            raise UserInput(f"{stage.family} {stage.name} has no option --{option}.")
     if request.save_checkpoint is not None and stage.save is None:
         raise UserInput(f"{stage.family} {stage.name} has no option --save-checkpoint.")
     roles, skipped = stage.roles(options), tuple(sorted(set(request.no_pass)))

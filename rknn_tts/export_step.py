@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 from contracts.contract import Contract, PassRecord, Window
 from contracts.errors import ToolFailure
 from contracts.verdicts import Measurement, Verdict, failure
-from converters.stages import Expectation, FloatArray, OpenSession, Session, StageExport, WindowedDecode
+from converters.stages import Array, Expectation, FloatArray, OpenSession, Session, StageExport, WindowedDecode
 from gates.padding import without_padding
 from gates.snr import compare, compare_outputs, verdict_of, worst
 from gates.windows import Thresholds, window_gates
@@ -115,12 +116,15 @@ def _walk(window: Window | None, decode: WindowedDecode, run: Session) -> tuple[
     if window is None:
         return [failure("fp32.windows", "the stage states no window, so nothing was compared")], []
 
-    def run_window(latent: FloatArray, mask: FloatArray) -> FloatArray:
-        return np.asarray(run({decode.latent_input: latent, decode.mask_input: mask})[decode.output], np.float32)
+    def run_window(given: Mapping[str, Array], latent: FloatArray, mask: FloatArray) -> FloatArray:
+        feed = {**given, decode.latent_input: latent, decode.mask_input: mask}
+        return np.asarray(run(feed)[decode.output], np.float32)
 
     thresholds = Thresholds(whole_db=decode.whole_db, interior_db=decode.interior_db, short_db=decode.short_db)
     reports = [
-        window_gates(f"fp32.{u.name}", run_window, [u.latent, u.mask], u.reference, window, thresholds)
+        window_gates(
+            f"fp32.{u.name}", partial(run_window, u.given), [u.latent, u.mask], u.reference, window, thresholds
+        )
         for u in decode.utterances
     ]
     verdicts = [v for report in reports for v in report.verdicts]

@@ -35,7 +35,7 @@ from rknn_tts.progress import Say
 from rknn_tts.publish import each_once, publish
 from rknn_tts.request import Request
 from rknn_tts.roles import RoleSay, measurements_of, shared_cache, verdicts_of
-from rknn_tts.sample import add_sample, check_sample_folder
+from rknn_tts.sample import add_sample, check_sample_folder, sentence_of
 from rknn_tts.saving import ANOTHER_PLACE_TO_SAVE, saved_checkpoint
 from rknn_tts.steps import Steps, open_steps
 
@@ -47,6 +47,7 @@ def engine(request: Request, say: Say) -> Outcome:
         RknnTtsError: refused, a gate failed, or the toolkit broke; no engine is written then.
     """
     target = _target(request)
+    sentence = sentence_of(request)
     steps = open_steps(request.force, say.note)
     conversions = _conversions(request, target, say)
     if request.sample is not None:
@@ -60,7 +61,7 @@ def engine(request: Request, say: Say) -> Outcome:
         return outcome
     # The first engine of a set is the one for sentences of usual length.
     build = planned_build(request, target, sources[0])
-    return add_sample(outcome, build, conversions[0], Path(request.sample), steps, say)
+    return add_sample(outcome, build, conversions[0], Path(request.sample), sentence, steps, say)
 
 
 def export(request: Request, say: Say) -> Outcome:

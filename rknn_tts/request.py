@@ -82,6 +82,19 @@ class Request:
     decoder_mask: bool = _option(
         "Mask inside the decoder too, so that utterances shorter than a window end exactly.", CONVERTING, False
     )
+    no_decoder_mask: bool = _option(
+        "Leave the decoder unmasked, where masking it is the default (inflect).", CONVERTING, False
+    )
+    speaker: int | None = _option(
+        "Number of the speaker that gates and samples speak with, of a voice of several; 0 by default (piper).",
+        CONVERTING,
+    )
+    widths: str | None = _option(
+        "Widths in tokens, one engine each: 128,192 (the default, piper's duration_encoder).", CONVERTING
+    )
+    relative: str | None = _option(
+        "How relative attention is computed: banded (the default) or gather (piper's duration_encoder).", CONVERTING
+    )
     sample_rate: int | None = _option("Samples per second, for a checkpoint that does not state it.", CONVERTING)
     config: str | None = _option("The model's config.json, where it does not stand beside the checkpoint.", CONVERTING)
     member: str | None = _option("Only this one of a stage's engines: full or short (kokoro).", CONVERTING)
@@ -102,8 +115,11 @@ class Request:
     )
     length: int | None = _option("Codes of the stream that is timed, up to 4096; 192 by default.", ("bench",))
     sample: str | None = _option(
-        "Write a sentence into this folder, as the original speaks it and as the engine does (kokoro).", ("engine",)
+        "Write a sentence into this folder, as the original speaks it and as the engine does (kokoro, piper).",
+        ("engine",),
     )
+    text: str | None = _option("What the sample says, through piper's phonemiser (piper).", ("engine",))
+    ids: str | None = _option("What the sample says, as the voice's own ids: 1,0,20,0,2 (piper).", ("engine",))
     save_checkpoint: str | None = _option(
         "Write the checkpoint as it was read, recovered weights too, to this file (.pth, kokoro).", ("export",)
     )

@@ -15,7 +15,7 @@ from rknn_tts_runtime import write_wav
 from contracts.errors import UserInput
 from contracts.serial import from_json, to_json
 from contracts.verdicts import Measurement
-from converters.stages import Sample
+from converters.stages import Sample, Sentence
 from engine.build import read_build
 from gates.snr import snr_db
 from rknn_tts.build_step import Build, built
@@ -26,6 +26,7 @@ from rknn_tts.parity import followed_feeds
 from rknn_tts.places import make_folder
 from rknn_tts.progress import Say
 from rknn_tts.publish import publish
+from rknn_tts.request import Request
 from rknn_tts.steps import Steps
 
 REFERENCE, WINDOWS, ENGINE = "reference.wav", "windows.wav", "engine.wav"
@@ -60,7 +61,38 @@ def check_sample_folder(folder: Path) -> None:
             raise UserInput(f"{path}: is no WAV file, and would be replaced; --sample names another folder.")
 
 
-def add_sample(outcome: Outcome, build: Build, conversion: Conversion, folder: Path, steps: Steps, say: Say) -> Outcome:
+def sentence_of(request: Request) -> Sentence:
+    """The sentence that `request` asks to hear.
+
+    Raises:
+        UserInput: it asks for two at once, for none of a sample's, or its ids are no numbers.
+    """
+    given = [f"--{name}" for name in ("text", "ids") if getattr(request, name) is not None]
+    if len(given) > 1:
+        raise UserInput("--text and --ids both say what is to be spoken: give one of them.")
+    if given and request.sample is None:
+        raise UserInput(f"{given[0]} says what a sample speaks: name a folder for it with --sample DIR.")
+    if request.text is not None and not request.text.strip():
+        raise UserInput("--text: there is nothing to speak in it.")
+    return Sentence(request.text, None if request.ids is None else _ids(request.ids))
+
+
+def _ids(text: str) -> tuple[int, ...]:
+    parts = [part for part in text.replace(",", " ").split() if part]
+    if not parts or not all(part.isascii() and part.isdigit() for part in parts):
+        raise UserInput(f"--ids {text:.60}: whole numbers are expected, with commas between them: 1,0,20,0,2.")
+    return tuple(int(part) for part in parts)
+
+
+def add_sample(
+    outcome: Outcome,
+    build: Build,
+    conversion: Conversion,
+    folder: Path,
+    sentence: Sentence,
+    steps: Steps,
+    say: Say,
+) -> Outcome:
     """`outcome` of the engine that `build` built, with a sample written into `folder`.
 
     Args:
@@ -68,6 +100,7 @@ def add_sample(outcome: Outcome, build: Build, conversion: Conversion, folder: P
         build: of the engine that speaks; its graph is compiled once more, to be simulated on the sentence's windows.
         conversion: the engine's.
         folder: see `check_sample_folder`.
+        sentence: what it says.
         steps, say: of the command.
 
     Raises:
@@ -77,7 +110,7 @@ def add_sample(outcome: Outcome, build: Build, conversion: Conversion, folder: P
     def work(made: Path) -> None:
         assert conversion.opened.sample is not None
         say.step("speaking a sentence")
-        sample = conversion.opened.sample()
+        sample = conversion.opened.sample(sentence)
         engine = sample.render(_simulated(sample, build, conversion, steps, say))
         clipped = [
             write_wav(str(made / name), samples, sample.sample_rate)
@@ -86,7 +119,7 @@ def add_sample(outcome: Outcome, build: Build, conversion: Conversion, folder: P
         heard = Heard(_figures(sample, engine), _note(sample, sum(clipped)))
         (made / _INFO).write_text(json.dumps(to_json(heard)), encoding="utf-8")
 
-    kept = steps.folder("sample", {**conversion.parts, **build.parts}, work)
+    kept = steps.folder("sample", {**conversion.parts, **build.parts, "sentence": json.dumps(to_json(sentence))}, work)
     heard = from_json(Heard, json.loads((kept / _INFO).read_text(encoding="utf-8")), "sample")
     files = [(folder / name, (kept / name).read_bytes()) for name in (REFERENCE, WINDOWS, ENGINE)]
     publish(files, "--sample names another place")

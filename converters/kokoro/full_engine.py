@@ -75,7 +75,7 @@ def full_export(opening: Opening) -> StageExport:
         evidence=proof,
         cuts=sine_cuts(opening, model, reaches),
         references=({SPECTROGRAM: decode_by(opening.original, geometry)(middle)},),
-        sample=lambda: sample_of(opening, opening.other_sentences[0], FULL),
+        sample=lambda sentence: sample_of(opening, opening.other_sentences[0], FULL),
     )
 
 

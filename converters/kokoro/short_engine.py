@@ -78,5 +78,5 @@ def short_export(opening: Opening) -> StageExport:
         evidence=proof,
         cuts=sine_cuts(opening, model, reaches),
         references=tuple({SPECTROGRAM: decode_by(opening.original, geometry)(item)} for item in (parts[0], padded)),
-        sample=lambda: sample_of(opening, said, SHORT),
+        sample=lambda sentence: sample_of(opening, said, SHORT),
     )

@@ -22,7 +22,7 @@ from converters.kokoro.short_engine import short_export
 from converters.kokoro.sine_reach import reach_verdicts
 from converters.kokoro.source_proof import source_equalities
 from converters.kokoro.stage import STAGE
-from converters.stages import Checkpoint, Evidence, StageOptions
+from converters.stages import Checkpoint, Evidence, Sentence, StageOptions
 from gates.padding import without_padding
 from gates.snr import compare_outputs
 from models.kokoro.generator_graph import Walked, shapes_of
@@ -196,7 +196,7 @@ def test_sample_is_the_originals_sentence_by_windows(opened: Opened) -> None:
     for role in ROLES:
         export = opened.export(role)
         assert export.sample is not None
-        sample = export.sample()
+        sample = export.sample(Sentence())
         rendered = sample.render([open_session(export.model)(feed) for feed in sample.feeds])
         assert sample.sample_rate == 24000
         assert rendered.shape == sample.windowed.shape == sample.whole.shape
