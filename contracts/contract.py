@@ -166,6 +166,29 @@ class CodeStep:
 
 
 @dataclass(frozen=True)
+class Drift:
+    """How far a sum drifts in fp16 that the host half makes of the engine's outputs: the frames of a sentence.
+
+    Attributes:
+        output: the host half's output whose sum is compared.
+        settings: by name, inputs of the host half that are alike in every run: the numbers of a float32 vector.
+        noises: by name, inputs of it that are drawn with a seed, alike on both sides: their shapes.
+        most_percent: the largest drift of a sentence, in percent of its sum in fp32; None: drift is a measurement.
+        remark: what a person should know of drift here, a clause.
+    """
+
+    output: str
+    settings: dict[str, tuple[float, ...]]
+    noises: dict[str, tuple[int, ...]]
+    most_percent: float | None
+    remark: str
+
+
+LARGEST_NOISE = 1 << 24
+"""Numbers in one of a drift's noises: the widest latent known (192 channels) over 87,000 frames, 16 minutes."""
+
+
+@dataclass(frozen=True)
 class PassRecord:
     """What one surgery pass did to this graph.
 
@@ -215,6 +238,7 @@ class Contract:
         skipped: names of passes that the user left out.
         cuts_for: the target whose cuts were applied; None: those that pay on every target.
         simulator_bytes: memory that simulating this engine takes, about; None where it is no more than building it.
+        drift: what is compared behind the host half, where the stage's own outputs do not tell how it sounds.
         role: what this engine is for, among those of its stage that belong together; None where it is the only one.
     """
 
@@ -236,6 +260,7 @@ class Contract:
     role: str | None = None
     simulator_bytes: int | None = None
     step: CodeStep | None = None
+    drift: Drift | None = None
 
 
 def contract_to_metadata(contract: Contract) -> dict[str, str]:
@@ -274,6 +299,8 @@ def contract_fault(contract: Contract) -> str | None:
         return fault
     if contract.step is not None and (fault := _step_fault(contract, contract.step)) is not None:
         return fault
+    if contract.drift is not None and (fault := _drift_fault(contract.drift)) is not None:
+        return fault
     for what, name in (("family", contract.family), ("stage", contract.stage), ("role", contract.role)):
         if name is not None and not _NAME.fullmatch(name):
             return f"its {what} {name!r:.60} is none: letters, digits, - and _ are, at most {_NAME_CHARACTERS} of them"
@@ -293,6 +320,13 @@ def _cache_fault(cache: Cache | None) -> str | None:
         if part.offset < end:
             return f"its cache slice {part.name!r:.60} overlaps {before!r:.60}"
         end, before = part.offset + size, part.name
+    return None
+
+
+def _drift_fault(drift: Drift) -> str | None:
+    for name, shape in drift.noises.items():
+        if min(shape, default=1) < 1 or math.prod(shape) > LARGEST_NOISE:
+            return f"its drift's noise {name!r:.60} has the shape {list(shape)!s:.60}"
     return None
 
 

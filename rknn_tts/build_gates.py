@@ -49,6 +49,7 @@ def judge_build(
     layers_file: str,
     originals: Sequence[Outputs] = (),
     unsimulated: str | None = None,
+    host: Path | None = None,
 ) -> Judged:
     """Judge the log, the layer table and the simulator's outputs of `build`, which compiled `onnx`.
 
@@ -62,6 +63,7 @@ def judge_build(
         originals: what the unpatched original gives on each feed, whose last axis may be shorter than the simulator's:
             the rest is padding then; none: the simulator is compared with onnxruntime on `onnx`.
         unsimulated: why the simulator was not run, a sentence; None where it was.
+        host: the host half's file, for a drift behind it; None where there is none.
     """
     from gates.simulator import judge_simulator, judge_simulator_by_original
 
@@ -79,9 +81,18 @@ def judge_build(
         verdicts += judge_simulator_by_original(originals, build.simulated, threshold, own_db)
     else:
         verdicts += judge_simulator(_run(onnx, feeds), build.simulated, threshold, own_db=own_db)
+    measurements = _figures(build)
+    if contract.drift is not None and unsimulated is None:
+        from rknn_tts.host_drift import measure_drift
+
+        drift = measure_drift(contract.drift, host, feeds, _run(onnx, feeds), build.simulated)
+        if isinstance(drift, Verdict):
+            verdicts.append(drift)
+        else:
+            measurements = (*measurements, drift)
     return Judged(
         verdicts=tuple(verdicts),
-        measurements=_figures(build),
+        measurements=measurements,
         layers=summarise_layers(table, layers_file) if table else None,
         every_layer=table.layers if table else (),
         memory=memory,

@@ -4,7 +4,18 @@ from __future__ import annotations
 
 import math
 
-from contracts.contract import Cache, CacheSlice, CodeStep, Contract, HostHalf, PassRecord, Source, TensorSpec, Window
+from contracts.contract import (
+    Cache,
+    CacheSlice,
+    CodeStep,
+    Contract,
+    Drift,
+    HostHalf,
+    PassRecord,
+    Source,
+    TensorSpec,
+    Window,
+)
 from contracts.manifest import (
     CpuLayer,
     EngineFile,
@@ -33,6 +44,7 @@ VERDICTS = (
 )
 MEASUREMENTS = (Measurement(name="fp32.short", measured=-math.inf, unit="dB", reason="padding"),)
 HOST = HostHalf("piper-host.onnx", SHA)
+DRIFT = Drift("durations", {"scales": (0.667, 1.0, 0.8)}, {"noise_duration": (1, 2, 128)}, 7.0, "rounded up")
 
 CONTRACT = Contract(
     family="piper",
@@ -47,6 +59,7 @@ CONTRACT = Contract(
     verdicts=VERDICTS,
     measurements=MEASUREMENTS,
     host=HOST,
+    drift=DRIFT,
 )
 
 STEP = CodeStep(codes=37, samples_per_code=1920, sample_rate=24000, kv_len=71, head_dim=64, context=25, emitted=12)

@@ -16,6 +16,7 @@ from contracts.contract import (
     CacheSlice,
     CodeStep,
     Contract,
+    Drift,
     HostHalf,
     Source,
     TensorSpec,
@@ -241,6 +242,8 @@ def test_contract_from_metadata_says_so_when_it_is_nested_too_deep() -> None:
         ({"cache": Cache(6, (CacheSlice("value", 3, (3,)), CacheSlice("key", 0, (2, 2))))}, "cache slice 'value'"),
         ({"step": CodeStep(109, 256, 22050, None, None, 0, 109)}, "cache"),
         ({"step": CodeStep(109, 256, 22050, None, None, 0, 109), "cache": None}, "step"),
+        ({"drift": Drift("durations", {}, {"n": (1, -2, 8)}, None, "")}, "drift's noise 'n'"),
+        ({"drift": Drift("durations", {}, {"n": (1 << 20, 1 << 20)}, None, "")}, "drift's noise 'n'"),
     ],
 )
 def test_contract_fault_names_what_would_leave_its_folder_or_not_fit(changes: dict[str, Any], says: str) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from contracts.contract import Contract, Source
+from contracts.contract import Contract, Drift, Source
 from engine.result import BuildResult
 from logs.regtask import parse_accepted
 from rknn_tts.build_gates import Judged, judge_build, kept_lines
@@ -29,6 +29,7 @@ def judged(
     accepted: tuple[str, ...] = (),
     originals: Any = (),
     unsimulated: str | None = None,
+    drift: Drift | None = None,
 ) -> Judged:
     graph, lines = folder / "model.onnx", folder / "lines.log"
     graph.write_bytes(scale_proto(2.0).SerializeToString())
@@ -46,7 +47,7 @@ def judged(
         cpu_s=1.5,
     )
     contract = Contract(None, None, Source("model.onnx", "ab" * 32, "checkpoint"), (), ())
-    contract = replace(contract, thresholds=thresholds or {})
+    contract = replace(contract, thresholds=thresholds or {}, drift=drift)
     keys = tuple(parse_accepted(text) for text in accepted)
     return judge_build(build, graph, contract, FEEDS, keys, "build-logs/x.layers.json", originals, unsimulated)
 
@@ -189,3 +190,9 @@ def test_output_is_judged_by_its_own_threshold_where_the_contract_states_one(tmp
     assert found[0].measured == pytest.approx(40.0, abs=0.01)
     made = judged(tmp_path, simulated=off, thresholds={"simulator.y": 41.0}, originals=originals)
     assert status(made, "simulator.y") == "failed"
+
+
+def test_drift_is_owed_where_the_contract_states_one_and_fails_without_a_host_half(tmp_path: Path) -> None:
+    made = judged(tmp_path, drift=Drift("durations", {}, {}, 7.0, "rounded up"))
+    assert status(made, "simulator.drift") == "failed"
+    assert "simulator.drift" not in {verdict.gate for verdict in judged(tmp_path).verdicts}
