@@ -13,6 +13,9 @@ from contracts.serial import parse_json
 PAD, BOS, EOS = "_", "^", "$"
 """Symbols of Piper's phoneme map that frame a sentence and separate its phonemes."""
 
+ESPEAK, CHARACTERS = "espeak", "text"
+"""The values of `phoneme_type` for phonemes of espeak-ng, Piper's default, and for those that are the text itself."""
+
 SMALLEST_LENGTH_SCALE = 0.01
 """A hundred times the usual speed: below it every phoneme is one frame, and nothing is spoken."""
 
@@ -28,6 +31,9 @@ class VoiceConfig:
         speakers: number of speakers.
         phoneme_ids: symbol to ids.
         scales: noise scale, length scale, noise width: what the voice's authors speak with.
+        phoneme_type: how a text becomes phonemes: by espeak-ng, or as its own characters ("text"), or a language's way.
+        espeak_voice: espeak-ng's name of the language (`en-us`).
+        vowel_clusters: phonemes that follow each other and are one symbol of the map (`aɪ`).
     """
 
     sample_rate: int | None = None
@@ -36,6 +42,9 @@ class VoiceConfig:
     speakers: int | None = None
     phoneme_ids: dict[str, tuple[int, ...]] = field(default_factory=dict)
     scales: tuple[float, float, float] = (0.667, 1.0, 0.8)  # VITS's inference defaults, also Piper's
+    phoneme_type: str = ESPEAK
+    espeak_voice: str | None = None
+    vowel_clusters: tuple[tuple[str, ...], ...] = ()
 
 
 def config_path(voice: Path) -> Path:
@@ -71,6 +80,9 @@ def read_config(voice: Path) -> VoiceConfig:
             _scale(path, inference, "length_scale", defaults[1], least=SMALLEST_LENGTH_SCALE),
             _scale(path, inference, "noise_w", defaults[2], least=0.0),
         ),
+        phoneme_type=_text(path, data, "phoneme_type") or ESPEAK,
+        espeak_voice=_text(path, _object(path, data, "espeak"), "voice"),
+        vowel_clusters=_clusters(path, data.get("vowel_clusters") or []),
     )
 
 
@@ -90,6 +102,19 @@ def _whole(path: Path, data: dict[str, Any], key: str) -> int | None:
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise UserInput(f"{path}: the key {key!r} must be a whole number above 0, not {value!r:.40}.")
     return value
+
+
+def _text(path: Path, data: dict[str, Any], key: str) -> str | None:
+    value = data.get(key)
+    if value is not None and not isinstance(value, str):
+        raise UserInput(f"{path}: the key {key!r} must be a text, not {value!r:.40}.")
+    return value or None
+
+
+def _clusters(path: Path, data: object) -> tuple[tuple[str, ...], ...]:
+    if not isinstance(data, list) or not all(isinstance(c, list) and all(type(p) is str for p in c) for c in data):
+        raise UserInput(f"{path}: the key 'vowel_clusters' must be a list of lists of phonemes.")
+    return tuple(tuple(cluster) for cluster in data)
 
 
 def _scale(path: Path, data: dict[str, Any], key: str, default: float, least: float) -> float:

@@ -98,6 +98,12 @@ def test_read_config_expects_an_object(tmp_path: Path, data: Any) -> None:
         ({"phoneme_id_map": {"a": [-1]}}, "phoneme_id_map"),
         ({"phoneme_id_map": {"a": [1.0]}}, "phoneme_id_map"),
         ({"phoneme_id_map": {"a": [True]}}, "phoneme_id_map"),
+        ({"phoneme_type": 3}, "phoneme_type"),
+        ({"espeak": "de"}, "espeak"),
+        ({"espeak": {"voice": ["de"]}}, "voice"),
+        ({"vowel_clusters": "aɪ"}, "vowel_clusters"),
+        ({"vowel_clusters": ["aɪ"]}, "vowel_clusters"),
+        ({"vowel_clusters": [["a", 3]]}, "vowel_clusters"),
     ],
 )
 def test_read_config_names_file_and_key_when_a_value_is_of_the_wrong_kind(
@@ -107,6 +113,18 @@ def test_read_config_names_file_and_key_when_a_value_is_of_the_wrong_kind(
         read_config(written(tmp_path, data))
     assert "voice.onnx.json" in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_read_config_reads_how_a_text_becomes_phonemes(tmp_path: Path) -> None:
+    data = {"phoneme_type": "text", "espeak": {"voice": "de"}, "vowel_clusters": [["a", "ɪ"], ["o", "ʊ"]]}
+    config = read_config(written(tmp_path, data))
+    assert (config.phoneme_type, config.espeak_voice) == ("text", "de")
+    assert config.vowel_clusters == (("a", "ɪ"), ("o", "ʊ"))
+
+
+@pytest.mark.parametrize("data", [{}, {"phoneme_type": None, "espeak": {}, "vowel_clusters": None}])
+def test_read_config_takes_espeak_for_what_it_does_not_state(tmp_path: Path, data: dict[str, Any]) -> None:
+    assert read_config(written(tmp_path, data)).phoneme_type == "espeak"  # Piper's own default
 
 
 def test_read_config_takes_zero_noise(tmp_path: Path) -> None:
