@@ -6,9 +6,10 @@ import contextlib
 import io
 import logging
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import onnx
 import onnx_ir as ir
 import torch
 from torch import Tensor, nn
@@ -45,6 +46,44 @@ def traced(
     model = program.model
     model.opset_imports[""] = OPSET
     return model
+
+
+def traced_by_script(
+    module: nn.Module,
+    example: tuple[Tensor, ...],
+    inputs: Sequence[str],
+    outputs: Sequence[str],
+    opset: int,
+    dynamic_axes: Mapping[str, Mapping[int, str]],
+) -> ir.Model:
+    """`module` as torch's older exporter writes it, which most published files come from.
+
+    It names a node after the module that it is from (`/flow/flows.6/Concat`), reads sizes off tensors (`Shape`) where
+    an axis may have any length, and leaves weights under their names.
+
+    Args:
+        module: what is traced.
+        example: a value for each of its inputs.
+        inputs: names of its inputs, in order.
+        outputs: names of its outputs, in order.
+        opset: of the default domain.
+        dynamic_axes: of inputs and outputs by name, the axes of any length and what they are called.
+    """
+    written = io.BytesIO()
+    with warnings.catch_warnings(), _quiet():
+        warnings.simplefilter("ignore")  # that it is the older one, and of sizes that it takes for constants
+        torch.onnx.export(
+            module,
+            example,
+            written,  # type: ignore[arg-type]  # any buffer is taken, its annotation knows paths only
+            input_names=list(inputs),
+            output_names=list(outputs),
+            opset_version=opset,
+            dynamic_axes=dynamic_axes,
+            dynamo=False,
+            verbose=False,
+        )
+    return ir.from_proto(onnx.load_from_string(written.getvalue()))
 
 
 @contextlib.contextmanager

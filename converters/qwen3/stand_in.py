@@ -4,13 +4,11 @@ What is drawn keeps every part of the decoder at work and in range: signals stay
 trained ones do, attention looks at some codes more than at others, no gain, scale, bias, alpha or beta is neutral or
 the same for all channels, so that nothing can be optimised away, and few samples are clipped.
 
-Numbers come from the raw stream of PCG64, which numpy keeps the same in all versions (unlike its distributions), one
-stream for each seed and name: a tensor is the same whatever else is drawn.
+Numbers come from one stream for each seed and name (`models.draws`): a tensor is the same whatever else is drawn.
 """
 
 from __future__ import annotations
 
-import hashlib
 from math import prod, sqrt
 
 import numpy as np
@@ -19,6 +17,7 @@ from numpy.typing import NDArray
 from contracts.contract import Source
 from contracts.files import sha256_of_bytes
 from converters.qwen3.layout import PREFIX, Shape, layout
+from models.draws import uniform
 from models.qwen3.config import DecoderConfig
 
 RANDOM = "random"
@@ -87,34 +86,20 @@ def stand_in_source(config: DecoderConfig, seed: int) -> Source:
 def _tensor(name: str, shape: Shape, config: DecoderConfig, seed: int) -> NDArray[np.float32]:
     for ending, least, largest in _RANGES:
         if name.endswith(ending):
-            made = _uniform(name, shape, seed, least, largest)
+            made = uniform(name, shape, seed, least, largest)
             if ending == "cluster_usage":
                 made[0] = 0.0
             return made
     if name.endswith("embedding_sum"):
         usage = _tensor(name.replace("embedding_sum", "cluster_usage"), shape[:1], config, seed)
         bound = sqrt(3.0) * _entry_size(name, config)
-        made = _uniform(name, shape, seed, -bound, bound)
+        made = uniform(name, shape, seed, -bound, bound)
         made *= np.maximum(usage, np.float32(_USAGE_FLOOR))[:, None]
         return made
     bound = _gain(name, config) * sqrt(3.0 / _inputs(name, shape, config))
-    made = _uniform(name, shape, seed, -bound, bound)
+    made = uniform(name, shape, seed, -bound, bound)
     if name == _last(config):  # the Snakes' squares have a mean, and sound has none
         made -= (made.astype(np.float64).sum(axis=-1, keepdims=True) / shape[-1]).astype(np.float32)
-    return made
-
-
-def _uniform(name: str, shape: Shape, seed: int, least: float, largest: float) -> NDArray[np.float32]:
-    """Numbers of one stream, evenly from `least` to `largest`: 23 bits of each make the mantissa of one from 1 to 2."""
-    count = prod(shape)
-    stream = np.random.PCG64(int.from_bytes(hashlib.sha256(f"{seed} {name}".encode()).digest()[:16], "little"))
-    bits = stream.random_raw((count + 1) // 2).astype("<u8", copy=False).view("<u4")[:count]
-    bits >>= 9
-    bits |= 0x3F800000
-    made: NDArray[np.float32] = bits.view("<f4").reshape(shape)
-    made -= 1.5
-    made *= largest - least
-    made += (largest + least) / 2
     return made
 
 

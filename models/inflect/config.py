@@ -67,7 +67,7 @@ DURATION_CHANNELS, DURATION_KERNEL = 256, 3
 """Of the duration predictor's convolutions; written out in the release's model (`DurationPredictor`), in no config."""
 
 FLOW_STEPS, FLOW_LAYERS, FLOW_KERNEL = 4, 4, 5
-"""Couplings of the flow, convolutions of each, all of dilation 1, and their kernel; likewise (`ResidualCouplingBlock`)."""
+"""Couplings of the flow, convolutions of each, all of dilation 1, and their kernel (`ResidualCouplingBlock`)."""
 
 OUTER_KERNEL = 7
 """Of the generator's first and last convolution; likewise (`Generator`)."""
