@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from onnx import TensorProto
 
+from tests.vits_writer.attention import transformer
 from tests.vits_writer.graph_writer import GraphWriter
 from tests.vits_writer.recipe import Recipe
 
@@ -17,31 +18,44 @@ DURATION_NOISE = 0.3
 
 @dataclass(frozen=True)
 class Encoded:
-    """Names of [1, C, T] mean and log spread, [1, hidden, T] features, and the phoneme mask [1, 1, T]."""
+    """Names of [1, C, T] mean and log spread, [1, hidden, T] features, and the phoneme mask [1, 1, T].
+
+    `column` is the mask as [1, 1, 1, T], where the encoder made it.
+    """
 
     mean: str
     logs: str
     features: str
     mask: str
+    column: str = ""
 
 
 def encode(w: GraphWriter, recipe: Recipe, ids: str, lengths: str) -> Encoded:
     """The phoneme encoder."""
-    table = w.weight("enc_p.emb.weight", recipe.symbols, recipe.hidden, spread=1.0)
+    spread = recipe.hidden**-0.5 if recipe.attention else 1.0
+    table = w.weight("enc_p.emb.weight", recipe.symbols, recipe.hidden, spread=spread)
     x = w.node("Gather", "/enc_p/emb/Gather", table, ids)
+    if recipe.attention:
+        x = w.node("Mul", "/enc_p/emb/Mul", x, w.real(recipe.hidden**0.5))
     x = w.node("Transpose", "/enc_p/Transpose", x, perm=[0, 2, 1])
     mask = w.sequence_mask("/enc_p", w.size("/enc_p", x, 2), lengths)
     x = w.node("Mul", "/enc_p/Mul", x, mask)
-    x = w.conv("/enc_p/encoder/conv", x, recipe.hidden, recipe.hidden, kernel=3)
-    x = w.node("Relu", "/enc_p/encoder/Relu", x)
+    if recipe.attention:
+        column = w.op("/enc_p/encoder", "Unsqueeze", mask, w.integers(2))
+        x = transformer(w, recipe, x, mask, column)
+    else:
+        column = ""
+        x = w.conv("/enc_p/encoder/conv", x, recipe.hidden, recipe.hidden, kernel=3)
+        x = w.node("Relu", "/enc_p/encoder/Relu", x)
     if recipe.encoder_noise:
         noise = w.node("Mul", "/enc_p/Mul_2", w.normal_like("/enc_p", x), w.real(ENCODER_NOISE))
         x = w.node("Add", "/enc_p/Add", x, noise)
-    x = w.node("Mul", "/enc_p/encoder/Mul", x, mask)
+    if recipe.encoder_noise or not recipe.attention:  # attention ends masked
+        x = w.node("Mul", "/enc_p/encoder/Mul_end" if recipe.attention else "/enc_p/encoder/Mul", x, mask)
     stats = w.conv("/enc_p/proj", x, recipe.hidden, 2 * recipe.latent)
     stats = w.node("Mul", "/enc_p/Mul_1", stats, mask)
-    mean, logs = w.nodes_of("Split", "/enc_p/Split", stats, w.integers(recipe.latent, recipe.latent), outputs=2, axis=1)
-    return Encoded(mean, logs, x, mask)
+    mean, logs = w.halves("/enc_p", stats, recipe.latent)
+    return Encoded(mean, logs, x, mask, column)
 
 
 def durations(
@@ -73,8 +87,8 @@ def expand(w: GraphWriter, encoded: Encoded, frames: str) -> tuple[str, str, str
     total = w.node("Cast", "/Cast", w.node("Clip", "/Clip", total, w.real(1.0), ""), to=TensorProto.INT64)
     mask = w.sequence_mask("/frames", w.node("ReduceMax", "/ReduceMax", total, keepdims=0), total)
     rows = w.node("Unsqueeze", "/Unsqueeze_3", mask, w.integers(-1))
-    columns = w.node("Unsqueeze", "/enc_p/encoder/Unsqueeze", encoded.mask, w.integers(2))
-    area = w.node("Mul", "/Mul_2", columns, rows)
+    column = encoded.column or w.node("Unsqueeze", "/enc_p/encoder/Unsqueeze", encoded.mask, w.integers(2))
+    area = w.node("Mul", "/Mul_2", column, rows)
     path = w.node("Mul", "/Mul_4", _path(w, frames, area), area)
     path = w.node("Squeeze", "/Squeeze", path, w.integers(1))
     by_frame = []

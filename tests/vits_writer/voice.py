@@ -22,7 +22,7 @@ LATENT, MASK = "/Add_output_0", "/frames/Cast_output_0"
 def voice_model(recipe: Recipe | None = None) -> onnx.ModelProto:
     """The voice that `recipe` describes."""
     recipe = recipe or Recipe()
-    w = GraphWriter(recipe.seed)
+    w = GraphWriter(recipe.seed, opset=recipe.model_opset, dynamo=recipe.exporter == "dynamo")
     noise_scale, length_scale, noise_width = (
         w.node("Gather", f"/scales.{i}/Gather", "scales", w.scalar(i), axis=0) for i in range(3)
     )
@@ -36,7 +36,8 @@ def voice_model(recipe: Recipe | None = None) -> onnx.ModelProto:
     else:
         z = w.node("Add", "/Add", mean, w.node("Exp", "/Exp_1", logs))
     given = Conditions(mask if recipe.mask else None, speaker)
-    decode(w, recipe, reverse_flow(w, recipe, z, given), given)
+    audio = decode(w, recipe, reverse_flow(w, recipe, z, given), given)
+    w.node("Unsqueeze", "/Unsqueeze_11", audio, w.integers(1))
     inputs = [
         helper.make_tensor_value_info("input", TensorProto.INT64, ["batch_size", "phonemes"]),
         helper.make_tensor_value_info("input_lengths", TensorProto.INT64, ["batch_size"]),
@@ -50,9 +51,10 @@ def voice_model(recipe: Recipe | None = None) -> onnx.ModelProto:
 def decoder_model(recipe: Recipe | None = None) -> onnx.ModelProto:
     """What lies behind the seam of that voice: `z` [1, C, frames] and `y_mask` [1, 1, frames] to `audio`."""
     recipe = recipe or Recipe()
-    w = GraphWriter(recipe.seed)
+    w = GraphWriter(recipe.seed, opset=recipe.model_opset, dynamo=recipe.exporter == "dynamo")
     given = Conditions("y_mask" if recipe.mask else None, None)
-    decode(w, recipe, reverse_flow(w, recipe, "z", given), given)
+    audio = decode(w, recipe, reverse_flow(w, recipe, "z", given), given)
+    w.node("Unsqueeze", "/Unsqueeze_11", audio, w.integers(1))
     inputs = [
         helper.make_tensor_value_info("z", TensorProto.FLOAT, [1, recipe.latent, "frames"]),
         helper.make_tensor_value_info("y_mask", TensorProto.FLOAT, [1, 1, "frames"]),
@@ -91,9 +93,10 @@ def _speaker(w: GraphWriter, recipe: Recipe) -> str:
 
 def _finished(w: GraphWriter, recipe: Recipe, inputs: list[onnx.ValueInfoProto], output: str) -> onnx.ModelProto:
     samples = helper.make_tensor_value_info(output, TensorProto.FLOAT, ["batch_size", "time", 1, "samples"])
-    opsets = [helper.make_opsetid("", recipe.opset)]
+    opsets = [helper.make_opsetid("", recipe.model_opset)]
+    w.name_last(output)
     model = helper.make_model(
-        w.graph("torch_jit", inputs, samples), opset_imports=opsets, ir_version=8, producer_name="pytorch"
+        w.graph("torch_jit", inputs, [samples]), opset_imports=opsets, ir_version=8, producer_name="pytorch"
     )
     onnx.checker.check_model(model, full_check=True)
     return model
