@@ -230,10 +230,16 @@ class Sentence:
     Attributes:
         text: a text, which the stage's phonemiser reads.
         ids: the voice's own ids.
+        notes: sentences for the user: what was left out when it was read.
     """
 
     text: str | None = None
     ids: tuple[int, ...] | None = None
+    notes: tuple[str, ...] = ()
+
+
+AddExtras = Callable[[], None]
+"""Makes importable what `Stage.text_extras` names, where a text needs it."""
 
 
 @dataclass(frozen=True)
@@ -297,6 +303,8 @@ class StageExport:
             last axis may be shorter than the graph's, whose rest is padding then. None at all: the simulator is judged
             against onnxruntime on the finished graph.
         sample: speaks a sentence for the user to hear; None where the stage cannot yet.
+        read: the sentence with its ids, before anything is built; raises `UserInput` of one that cannot be spoken.
+            None: nothing is there to be read.
         session: gives `model` opened, where the stage opens it itself, so that nothing runs twice (`Remembered`).
     """
 
@@ -313,6 +321,7 @@ class StageExport:
     cuts: Callable[[str | None], tuple[Pass, ...]] = no_cuts
     references: tuple[Mapping[str, Array], ...] = ()
     sample: Callable[[Sentence], Sample] | None = None
+    read: Callable[[Sentence, AddExtras], Sentence] | None = None
     session: Callable[[], Session] | None = None
 
 
@@ -376,6 +385,7 @@ class Stage:
         beside: names of files that belong to a checkpoint where they stand in its folder.
         speaks: whether its exports have a sample.
         reads: whether that may be a sentence of the user's.
+        text_extras: locks of requirements/ that reading a text may need.
         stream: opens the checkpoint for `bench`; None where the stage takes no stream of codes.
         save: a checkpoint as it was read, to be written to a place that the user names; None where it cannot be.
     """
@@ -392,6 +402,7 @@ class Stage:
     beside: tuple[str, ...] = ()
     speaks: bool = False
     reads: bool = False
+    text_extras: frozenset[str] = frozenset()
     save: Callable[[Checkpoint, StageOptions, Path], SavedCheckpoint] | None = None
     locate: Callable[[str, FetchHub], Checkpoint] | None = None
     checkpoints: str = "FILE"

@@ -35,7 +35,7 @@ from rknn_tts.progress import Say
 from rknn_tts.publish import each_once, publish
 from rknn_tts.request import Request
 from rknn_tts.roles import RoleSay, measurements_of, shared_cache, verdicts_of
-from rknn_tts.sample import add_sample, check_sample_folder, sentence_of
+from rknn_tts.sample import add_sample, check_sample_folder, read_sentence, sentence_of
 from rknn_tts.saving import ANOTHER_PLACE_TO_SAVE, saved_checkpoint
 from rknn_tts.steps import Steps, open_steps
 
@@ -52,6 +52,7 @@ def engine(request: Request, say: Say) -> Outcome:
     conversions = _conversions(request, target, say)
     if request.sample is not None:
         check_sample_folder(Path(request.sample))
+        sentence = read_sentence(conversions[0], sentence, steps)
     sources = [_exported(conversion, steps) for conversion in conversions]
     if len(sources) == 1:
         outcome = convert_onnx(request, target, sources[0], steps, say)

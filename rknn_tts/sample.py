@@ -21,6 +21,7 @@ from gates.snr import snr_db
 from rknn_tts.build_step import Build, built
 from rknn_tts.carried import feeds_to_npz
 from rknn_tts.checkpoint_to_onnx import Conversion
+from rknn_tts.extras import ensure_extras, pinned_text
 from rknn_tts.outcome import Outcome
 from rknn_tts.parity import followed_feeds
 from rknn_tts.places import make_folder
@@ -84,6 +85,23 @@ def _ids(text: str) -> tuple[int, ...]:
     return tuple(int(part) for part in parts)
 
 
+def read_sentence(conversion: Conversion, sentence: Sentence, steps: Steps) -> Sentence:
+    """`sentence` as the checkpoint of `conversion` speaks it, with its ids: a cached step, before anything is built.
+
+    Raises:
+        UserInput, Refusal: it cannot be spoken.
+        ToolFailure: the phonemiser broke.
+    """
+    stage, say = conversion.origin.stage, conversion.say
+
+    def work() -> Sentence:
+        read = conversion.opened.read
+        return sentence if read is None else read(sentence, lambda: ensure_extras(stage.text_extras, say))
+
+    parts = {**conversion.parts, "sentence": json.dumps(to_json(sentence)), "text": pinned_text(stage.text_extras)}
+    return steps.value("sentence", Sentence, parts, work)
+
+
 def add_sample(
     outcome: Outcome,
     build: Build,
@@ -100,7 +118,7 @@ def add_sample(
         build: of the engine that speaks; its graph is compiled once more, to be simulated on the sentence's windows.
         conversion: the engine's.
         folder: see `check_sample_folder`.
-        sentence: what it says.
+        sentence: what it says, see `read_sentence`.
         steps, say: of the command.
 
     Raises:
@@ -127,7 +145,7 @@ def add_sample(
         outcome,
         files=(*outcome.files, *(str(path) for path, _ in files)),
         measurements=(*outcome.measurements, *heard.measurements),
-        notes=(*outcome.notes, heard.note),
+        notes=(*outcome.notes, heard.note, *sentence.notes),
         reused=tuple(dict.fromkeys(steps.reused)),
     )
 
@@ -159,7 +177,14 @@ def _figures(sample: Sample, engine: NDArray[np.float32]) -> tuple[Measurement, 
             "sample.windows",
             sample.whole,
             sample.windowed,
-            f"{WINDOWS} against {REFERENCE}: where statistics are of a window, another valid synthesis",
+            f"{WINDOWS} against {REFERENCE}: what windows change; where statistics are of a window, another valid "
+            "synthesis",
+        ),
+        figure(
+            "sample.whole",
+            sample.whole,
+            engine,
+            f"{ENGINE} against {REFERENCE}: both together",
         ),
     )
 
