@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from contracts.contract import Contract, TensorSpec, Window
 from contracts.errors import UserInput
 from contracts.thresholds import SIMULATOR, SIMULATOR_DB
 from converters.piper.host_half import LATENT, MASK, host_half
+from converters.piper.phonemes import PHONEMES_EXTRA
+from converters.piper.speaking import read_sentence, sample_of
 from converters.piper.utterances import (
     AUDIO,
     ONE_WINDOW,
@@ -32,6 +36,8 @@ from converters.stages import (
     OpenSession,
     PackagedCheckpoint,
     PackageMember,
+    Sample,
+    Sentence,
     Session,
     Stage,
     StageExport,
@@ -99,6 +105,9 @@ def open_decoder(checkpoint: Checkpoint, options: StageOptions, open_session: Op
         speaker = open_speaker(host_opened, open_session)
         return _evidence(speaker, open_session(cut), window, least_db, short_db)
 
+    def sample(sentence: Sentence) -> Sample:
+        return sample_of(open_speaker(host_opened, open_session), open_session(cut), window, sentence)
+
     notes = [checkpoint.note] if checkpoint.note else []
     if voice.sample_rate is None:
         notes.append(_NO_SAMPLE_RATE.format(name=voice.path.name))
@@ -121,6 +130,8 @@ def open_decoder(checkpoint: Checkpoint, options: StageOptions, open_session: Op
         host_file="piper-host.onnx",
         notes=tuple(notes),
         evidence=evidence,
+        sample=sample,
+        read=partial(read_sentence, voice),
     )
 
 
@@ -187,6 +198,9 @@ STAGE = Stage(
     summary="VITS decoder of a Piper voice: latent frames to samples (window 109 = 32 + 45 + 32)",
     default_checkpoint=VOICE,
     options=frozenset({"window", "context", "decoder_mask", "sample_rate"}),
+    speaks=True,
+    reads=True,
+    text_extras=frozenset({PHONEMES_EXTRA}),
     open=lambda checkpoint, options, open_session: of_one(open_decoder(checkpoint, options, open_session)),
 )
 

@@ -17,6 +17,7 @@ from contracts.errors import Refusal
 from contracts.seed import SEED
 from converters.piper.config import BOS, EOS, PAD
 from converters.piper.host_half import LATENT, MASK, NOISE_LATENT, noise_inputs
+from converters.piper.phonemes import framed_ids
 from converters.piper.voice import Voice, voice_feed
 from converters.stages import Array, FloatArray, OpenSession, Session, Utterance
 from surgery.graph import extract
@@ -66,23 +67,19 @@ class Latent:
 
 
 def phoneme_ids(voice: Voice, text: str) -> list[int]:
-    """`text` (one phoneme a character) as Piper's ids: BOS, then a PAD behind every symbol, EOS.
+    """`text` (one phoneme a character) as Piper's ids (`framed_ids`).
 
     Characters the voice does not know are left out; where fewer than half are known (another alphabet), or no map is
     there, as many seeded draws from the voice's own symbols stand for them.
     """
     table = voice.config.phoneme_ids
     known = [table[c] for c in text if c in table]
-    pad = list(table.get(PAD, (0,)))
     if len(known) * 2 < len(text):
         symbols = [ids for s, ids in table.items() if s not in (PAD, BOS, EOS)] or [
             (i,) for i in range(1, voice.symbols)
         ]
         known = [symbols[i] for i in np.random.default_rng(SEED).integers(0, len(symbols), len(text))]
-    ids = [*table.get(BOS, ()), *pad]
-    for symbol in known:
-        ids += [*symbol, *pad]
-    return [*ids, *table.get(EOS, ())]
+    return framed_ids(table, known)
 
 
 @dataclass(frozen=True)
