@@ -1,0 +1,152 @@
+"""The stage `piper duration_encoder`: tokens to the prior's statistics and the durations' conditioning, by width."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+
+from contracts.contract import Contract, Drift, TensorSpec
+from contracts.errors import UserInput
+from contracts.thresholds import SIMULATOR
+from converters.piper.decoder import VOICE
+from converters.piper.duration_evidence import DurationOriginal, evidence_of
+from converters.piper.duration_host import CONDITIONING, DURATIONS, STATS, duration_parts
+from converters.piper.duration_sentences import sentences_of, tokens_feed
+from converters.piper.voice import Voice, open_voice
+from converters.remembered import Remembered
+from converters.stages import Array, Checkpoint, Opened, OpenSession, Stage, StageExport, StageOptions
+from surgery.normalise_static_inputs import normalise_static_inputs
+
+DEFAULT_WIDTHS = "128,192"
+"""The reference's ladder; beyond it, durations drift."""
+
+WIDEST = 512
+"""Tokens: as many as the reference tried."""
+
+MOST_WIDTHS = 8
+"""Engines of one ladder: what is more is a slip of the keyboard."""
+
+BANDED, GATHER = "banded", "gather"
+"""How relative attention is computed."""
+
+KEPT_WIDTH = 192
+"""The widest engine whose durations the reference found good; at 384 its sentences were 21 to 23 % short, audibly."""
+
+MOST_DRIFT_PERCENT = 7.0
+"""Of an engine of at most that many tokens (reference, Piper duration encoder)."""
+
+DURATION_NOISE_CHANNELS = 2
+"""Of the noise that durations are sampled with: VITS's flows have two."""
+
+SIMULATOR_DB = 50.0
+"""Least simulator SNR: 57 to 63 dB measured (family-facts)."""
+
+REMEMBERED_RUNS = 32
+"""Of the encoder cut out: four feeds and four expectations a width, and every width asks for the shortest again."""
+
+_WIDTH = re.compile(r"\d{1,4}")
+
+
+def roles(options: StageOptions) -> tuple[str, ...]:
+    """The engines that `options` ask for, one a width: "n128" takes 128 tokens.
+
+    Raises:
+        UserInput: an option has no such value.
+    """
+    if options.relative not in (None, BANDED, GATHER):
+        raise UserInput(f"--relative {options.relative:.40}: {BANDED} or {GATHER} is expected.")
+    return tuple(f"n{width}" for width in widths_of(options))
+
+
+def widths_of(options: StageOptions) -> tuple[int, ...]:
+    """The widths that `options` ask for, in tokens: 128 and 192 by default.
+
+    Raises:
+        UserInput: they are no ascending whole numbers from 1 to 512.
+    """
+    asked = DEFAULT_WIDTHS if options.widths is None else options.widths
+    words = [word.strip() for word in asked.split(",")]
+    widths = [int(word) for word in words if _WIDTH.fullmatch(word)]
+    ascending = all(one < other for one, other in pairwise(widths))
+    if len(widths) != len(words) or not ascending or len(widths) > MOST_WIDTHS:
+        raise UserInput(
+            f"--widths {asked:.60}: whole numbers of tokens are expected, ascending, at most {MOST_WIDTHS} of them: "
+            f"{DEFAULT_WIDTHS}."
+        )
+    if not all(1 <= width <= WIDEST for width in widths):
+        raise UserInput(f"--widths {asked:.60}: an engine takes 1 to {WIDEST} tokens.")
+    return tuple(widths)
+
+
+def stem_of(width: int, options: StageOptions) -> str:
+    """The engine's file stem: its width, then what differs from the defaults."""
+    return f"piper-duration_encoder-n{width}" + (f"-{GATHER}" if options.relative == GATHER else "")
+
+
+def open_encoder(checkpoint: Checkpoint, options: StageOptions, open_session: OpenSession) -> Opened:
+    """Open a Piper voice at the duration encoder's seam.
+
+    Raises:
+        UserInput, Refusal: see `open_voice`; also a voice that cannot be parted there.
+    """
+    widths = {f"n{width}": width for width in widths_of(options)}
+    voice = open_voice(checkpoint.path, options.sample_rate)
+    parts = duration_parts(voice)
+    encode = Remembered(open_session(parts.encoder), REMEMBERED_RUNS)
+    original = DurationOriginal(voice, parts, encode, open_session)
+    return lambda role: _export(checkpoint, options, original, widths[role])
+
+
+def _export(checkpoint: Checkpoint, options: StageOptions, original: DurationOriginal, width: int) -> StageExport:
+    voice = original.voice
+    full, *padded = (_feed(voice, ids, width) for ids in sentences_of(voice, width))
+    shapes = {name: tuple(array.shape) for name, array in full.items()}
+    return StageExport(
+        stem=stem_of(width, options),
+        contract=Contract(
+            family="piper",
+            stage="duration_encoder",
+            source=checkpoint.source,
+            inputs=tuple(TensorSpec(name, shape, str(full[name].dtype)) for name, shape in shapes.items()),
+            outputs=tuple(TensorSpec(name, ()) for name in (STATS, CONDITIONING)),  # shapes: from the finished graph
+            thresholds={SIMULATOR: SIMULATOR_DB},
+            drift=_drift(original, width),
+        ),
+        model=original.parts.encoder,
+        passes=(normalise_static_inputs(shapes),),
+        feeds=(full,),
+        padded_feeds=tuple(padded),
+        host=original.parts.host,
+        host_file="piper-duration-host.onnx",
+        notes=(checkpoint.note,) if checkpoint.note else (),
+        evidence=lambda: evidence_of(original, width),
+        session=lambda: original.encode,
+    )
+
+
+def _feed(voice: Voice, ids: list[int], width: int) -> dict[str, Array]:
+    return tokens_feed(voice, ids, width)
+
+
+def _drift(original: DurationOriginal, width: int) -> Drift:
+    """How far the frames of sentences may drift in fp16."""
+    kept = width <= KEPT_WIDTH
+    beyond = f"on the reference's board sentences were 21 to 23 % short at 384 tokens, which is heard: {KEPT_WIDTH}"
+    return Drift(
+        output=DURATIONS,
+        settings={original.voice.inputs.scales: original.voice.config.scales},
+        noises=dict.fromkeys(original.parts.duration_noises, (1, DURATION_NOISE_CHANNELS, width)),
+        most_percent=MOST_DRIFT_PERCENT if kept else None,
+        remark="frames of whole sentences" if kept else f"measured only; {beyond} tokens or fewer keep their length",
+    )
+
+
+STAGE = Stage(
+    family="piper",
+    name="duration_encoder",
+    summary="text encoder and duration predictor of a Piper voice, one engine a width in tokens (128, 192)",
+    default_checkpoint=VOICE,
+    options=frozenset({"widths", "relative", "sample_rate"}),
+    open=open_encoder,
+    roles=roles,
+)
