@@ -59,7 +59,7 @@ setup: ## set up what `make engine` needs, so that it needs no network later (TO
 	@echo "ready: run ./rknn-tts --help, or make engine FAMILY=piper TARGET=rk3588"
 
 setup-dev:
-	@$(ENVIRONMENT) toolchain+dev+torch+hub+references
+	@$(ENVIRONMENT) toolchain+dev+torch+hub+phonemes+references
 
 locks: ## write requirements/*.txt again from the .in files (maintainers; needs uv; UPGRADE=1 for newer versions)
 	@requirements/relock
