@@ -29,9 +29,10 @@ Status = Literal["ok", "warning", "problem"]
 
 # Modules that the toolkit imports by name: a file or folder of that name in the working directory comes first.
 SHADOWED = ("onnx", "rknn", "cv2")
-# What stages (`Stage.extras`) and checkpoints may ask for, and the package that says whether it is there: the others of
-# a lock may have come with another. Named here as well: the stages themselves import what may be broken.
-EXTRAS = {"hub": "huggingface-hub", "torch": "torch"}
+# What stages (`Stage.extras`, `Stage.text_extras`) and checkpoints may ask for, and the package that says whether it is
+# there: the others of a lock may have come with another. Named here as well: the stages themselves import what may be
+# broken.
+EXTRAS = {"hub": "huggingface-hub", "phonemes": "piper-tts", "torch": "torch"}
 # What a converter build shows most of: the rest of its versions are in the lock.
 _TOLD = ("rknn-toolkit2", "onnx", "onnxruntime", "numpy", "protobuf", "setuptools")
 # Piper's decoder peaks at about 510 MB in the toolkit, and onnxruntime runs beside it.

@@ -88,11 +88,15 @@ def _ids(text: str) -> tuple[int, ...]:
 def read_sentence(conversion: Conversion, sentence: Sentence, steps: Steps) -> Sentence:
     """`sentence` as the checkpoint of `conversion` speaks it, with its ids: a cached step, before anything is built.
 
+    Of a stage that reads none it is what it was.
+
     Raises:
         UserInput, Refusal: it cannot be spoken.
         ToolFailure: the phonemiser broke.
     """
     stage, say = conversion.origin.stage, conversion.say
+    if not stage.reads:
+        return sentence
 
     def work() -> Sentence:
         read = conversion.opened.read

@@ -40,7 +40,7 @@ def test_lock_pins_and_hashes_every_package_when_read(path: Path) -> None:
         assert "--hash=sha256:" in entry, entry
 
 
-@pytest.mark.parametrize("extra", ["dev", "hub"])
+@pytest.mark.parametrize("extra", ["dev", "hub", "phonemes"])
 def test_extra_agrees_with_the_toolchain_when_both_have_a_package(extra: str) -> None:
     toolchain, added = pins(REPOSITORY / "requirements/toolchain.txt"), pins(REPOSITORY / f"requirements/{extra}.txt")
     shared = toolchain.keys() & added.keys()
@@ -68,6 +68,19 @@ def test_hub_extra_holds_all_that_its_client_asks_for_and_no_framework() -> None
     assert hub.keys() == {"huggingface-hub"} | asked
     # transformers 4.57.3 of the references refuses to be imported beside a newer one.
     assert all((0, 34) <= release(version) < (1,) for version in hub["huggingface-hub"])
+
+
+def test_phonemes_extra_holds_all_that_pipers_phonemiser_asks_for() -> None:
+    # Requires-Dist of piper-tts 1.8, then of onnxruntime 1.23, then of what those ask for.
+    asked = {"onnxruntime", "pathvalidate"} | {"coloredlogs", "flatbuffers", "numpy", "packaging", "protobuf", "sympy"}
+    phonemes = pins(REPOSITORY / "requirements/phonemes.txt")
+    assert phonemes.keys() == {"piper-tts"} | asked | {"humanfriendly", "mpmath"}
+    assert all((1, 3) <= release(version) < (2,) for version in phonemes["piper-tts"])
+
+
+def test_what_is_under_the_gpl_comes_with_one_extra_alone() -> None:
+    having = {path.name for path in LOCKS if {"piper-tts", "piper-phonemize"} & pins(path).keys()}
+    assert having == {"phonemes.txt"}
 
 
 def test_references_bring_the_originals_and_of_their_needs_only_what_the_compared_modules_import() -> None:

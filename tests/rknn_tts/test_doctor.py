@@ -177,7 +177,7 @@ def test_examine_extras_finds_nothing_when_there_is_no_environment_yet(root: Pat
 
 
 def test_extras_are_all_that_stages_ask_for() -> None:
-    assert {extra for stage in STAGES for extra in stage.extras} <= EXTRAS.keys()
+    assert {extra for stage in STAGES for extra in stage.extras | stage.text_extras} <= EXTRAS.keys()
 
 
 def test_examine_named_converter_reports_a_breakage_when_the_named_one_has_it(root: Path) -> None:
