@@ -19,6 +19,12 @@ from surgery.graph import ancestors, descendants, level_of_ratio, node_dependenc
 _THROUGH_NOISE = ("Mul", "Cast", "Identity")
 """Operators between the random operator and the sum: the scales it is multiplied with."""
 
+_WHOLE = (ir.DataType.INT64, ir.DataType.INT32)
+"""Types of an id."""
+
+_NAMED = 5
+"""Values that a sentence names at most."""
+
 
 @dataclass(frozen=True)
 class VitsSeam:
@@ -29,8 +35,9 @@ class VitsSeam:
         mask: the frame mask, [1, 1, N] float32.
         noise: the random operator's output that is scaled and added to the mean.
         output: the samples.
-        speaker: the speaker embedding that enters behind the seam; None for a voice of one speaker.
+        speaker: the speaker embedding that enters behind the seam, g; None for a voice of one speaker.
         hop: samples per frame, the product of the strides behind the seam.
+        speaker_inputs: the voice's inputs that the speaker embedding is made of, ids of speakers and languages.
     """
 
     latent: str
@@ -39,6 +46,7 @@ class VitsSeam:
     output: str
     speaker: str | None
     hop: int
+    speaker_inputs: tuple[str, ...] = ()
 
 
 def find_vits_seam(model: ir.Model, where: str) -> VitsSeam:
@@ -57,13 +65,17 @@ def find_vits_seam(model: ir.Model, where: str) -> VitsSeam:
         raise _no_voice(where, "no transposed convolution (a VITS decoder's upsampling) lies behind the latent")
     free = _read_from_outside(behind_in_order, latent, varying_values(model.graph))
     mask = _mask(free, where)
-    speaker = _speaker(model.graph, free, mask, where)
+    others = [value for value in free if value is not mask]
+    speaker = _speaker(model.graph, others, where) if others else None
     try:
         hop = level_of_ratio(behind_in_order, [latent, mask])[output]
     except (ValueError, KeyError) as error:
         raise _no_voice(where, f"the samples per frame cannot be told ({error})") from error
-    speaker_name = None if speaker is None else _name(speaker)
-    return VitsSeam(_name(latent), _name(mask), _name(noise), _name(output), speaker_name, hop)
+    names = (_name(latent), _name(mask), _name(noise), _name(output))
+    if speaker is None:
+        return VitsSeam(*names, None, hop)
+    ids = tuple(_name(value) for value in _inputs_behind(model.graph, [speaker]))
+    return VitsSeam(*names, _name(speaker), hop, ids)
 
 
 def _audio_output(graph: ir.Graph, where: str) -> ir.Value:
@@ -125,31 +137,51 @@ def _mask(free: dict[ir.Value, list[ir.Node]], where: str) -> ir.Value:
     return best[0][0]
 
 
-def _speaker(graph: ir.Graph, free: dict[ir.Value, list[ir.Node]], mask: ir.Value, where: str) -> ir.Value | None:
-    """The value that everything else comes from which is read behind the latent; it depends on one input alone."""
-    others = [value for value in free if value is not mask]
-    if not others:
-        return None
+def _speaker(graph: ir.Graph, others: list[ir.Value], where: str) -> ir.Value:
+    """The value that everything in `others`, read behind the latent, comes from; it is made of ids alone.
+
+    A voice's speaker embedding is read by convolutions in flow and decoder, whose outputs are such values: from these
+    the way leads back, latest node first, until one value is left.
+    """
+    odd = [value for value in others if not _made_of_ids(graph, value)]
+    if odd:
+        names = ", ".join(_name(value) for value in odd[:_NAMED])
+        inputs = ", ".join(_name(value) for value in _inputs_behind(graph, odd)) or "no input"
+        raise _no_voice(
+            where, f"the decoder half reads more than a latent, a mask and a speaker embedding: {names} (from {inputs})"
+        )
     varying = varying_values(graph)
-    behind_inputs = [
-        value for value in graph.inputs if value in varying and descendants(graph, [value]) & _makers(others)
-    ]
-    if len(behind_inputs) != 1:
-        names = ", ".join(_name(value) for value in others[:5])
-        raise _no_voice(where, f"the decoder half reads more than a latent, a mask and a speaker embedding: {names}")
     position = {node: number for number, node in enumerate(graph)}
     sources = set(others)
     while len(sources) > 1:
         latest = max(sources, key=lambda v: -1 if (node := v.producer()) is None else position[node])
         node = latest.producer()
-        assert node is not None  # two sources cannot both be the one input
+        if node is None:
+            break
         sources.remove(latest)
         sources.update(value for value in node_dependencies(node) if value in varying)
-    return sources.pop()
+    (first, *more) = sources
+    if more or first.producer() is None:
+        inputs = ", ".join(_name(value) for value in _inputs_behind(graph, others))
+        raise _no_voice(where, f"the decoder half reads {inputs} otherwise than through one speaker embedding")
+    return first
 
 
-def _makers(values: list[ir.Value]) -> set[ir.Node]:
-    return {node for value in values if (node := value.producer()) is not None}
+def _made_of_ids(graph: ir.Graph, value: ir.Value) -> bool:
+    """Whether `value` comes from inputs alone, that are one whole number each, and nothing drawn."""
+    inputs = _inputs_behind(graph, [value])
+    drawn = any(node.op_type.startswith("Random") for node in ancestors([value]))
+    return bool(inputs) and not drawn and all(_is_id(given) for given in inputs)
+
+
+def _is_id(given: ir.Value) -> bool:
+    return given.dtype in _WHOLE and given.shape is not None and len(given.shape) <= 1
+
+
+def _inputs_behind(graph: ir.Graph, values: list[ir.Value]) -> list[ir.Value]:
+    """The voice's inputs that `values` depend on, in its order."""
+    read = {value for node in ancestors(values) for value in node_dependencies(node)} | set(values)
+    return [value for value in graph.inputs if value in read and value.name not in graph.initializers]
 
 
 def _no_voice(where: str, reason: str) -> Refusal:

@@ -6,6 +6,8 @@ convolutions read the padding's own output (non-zero, from the biases), where a 
 Before:  y = Conv(x)  or  y = ConvTranspose(x)      for every such node behind the last use of the mask
 After:   y = Conv(x) * m_r                          with m_r the frame mask at that node's rate r
 
+A speaker's embedding is the same on every frame, padding included: y = Conv(x) + c becomes y = (Conv(x) + c) * m_r.
+
 m_1 is the mask input; a transposed convolution of stride s takes rate r to r s, and m_{rs} is m_r through a
 ConvTranspose1d of s ones at stride s: exact nearest upsampling, on an operator the NPU runs (a Resize measures -7.9 dB
 on the board: reference, Piper decoder, `--dec-mask`). Strides are read from the graph.
@@ -27,7 +29,7 @@ from surgery import convolution_length
 from surgery.convolution_length import CONV, CONV_TRANSPOSE, length_fault
 from surgery.declaration import Declaration, Exact, Pass, Refused, Rewritten
 from surgery.elementwise import ELEMENTWISE
-from surgery.graph import ancestors, descendants, level_of_ratio
+from surgery.graph import ancestors, descendants, level_of_ratio, only_reader
 from surgery.matching import is_one_of
 from surgery.naming import node_label
 
@@ -36,6 +38,9 @@ ONE_RATE = "one rate a node"
 TIME_AXIS_KEPT = "element by element between the convolutions"
 
 CONVOLUTIONS = (CONV, CONV_TRANSPOSE)
+
+_SUMS = ("Add", "Sub", "Sum")
+"""What makes something of the zeros of padding, where it adds what is not zero there."""
 
 DECLARATION = Declaration(
     name="mask_decoder",
@@ -49,10 +54,10 @@ DECLARATION = Declaration(
 
 @dataclass(frozen=True)
 class _Plan:
-    """The convolutions to mask, slowest first, each with its rate."""
+    """The nodes to mask, slowest first, each with its rate: convolutions, and sums with what has no frames of its own."""
 
     mask: ir.Value
-    convolutions: tuple[tuple[ir.Node, int], ...]
+    nodes: tuple[tuple[ir.Node, int], ...]
 
 
 def mask_decoder(mask_name: str) -> Pass:
@@ -64,13 +69,13 @@ def mask_decoder(mask_name: str) -> Pass:
         if not isinstance(plan, _Plan):
             return Rewritten(model, 0, plan)
         masks = {1: plan.mask}
-        for node, rate in plan.convolutions:
+        for node, rate in plan.nodes:
             if rate not in masks:
                 slower = max(r for r in masks if rate % r == 0)
                 masks[rate] = _upsampled(model.graph, masks[slower], rate // slower, rate)
             _multiply_output(model.graph, node, masks[rate])
         model.graph.sort()
-        return Rewritten(model, hits=len(plan.convolutions))
+        return Rewritten(model, hits=len(plan.nodes))
 
     return Pass(DECLARATION, rewrite)
 
@@ -99,7 +104,10 @@ def _plan(graph: ir.Graph, mask_name: str) -> _Plan | tuple[Refused, ...]:
         rate_of = level_of_ratio(decoder, start)
     except ValueError as error:
         return (Refused(f"input '{mask_name}'", ONE_RATE, "1", str(error)),)
-    rated = [(node, rate_of[node.outputs[0]]) for node in convolutions]
+    made = {value for node in decoder for value in node.outputs} | set(start)
+    sums = [node for node in between if node.op_type in _SUMS and not made.issuperset(node.inputs)]
+    masked = [*(node for node in convolutions if only_reader(node.outputs[0]) not in sums), *sums]
+    rated = [(node, rate_of[node.outputs[0]]) for node in masked]
     return _Plan(mask, tuple(sorted(rated, key=lambda pair: pair[1])))
 
 

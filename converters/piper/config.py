@@ -30,6 +30,7 @@ class VoiceConfig:
         symbols: rows of the phoneme embedding (`num_symbols`).
         speakers: number of speakers.
         phoneme_ids: symbol to ids.
+        speaker_ids: name of a speaker to its number.
         scales: noise scale, length scale, noise width: what the voice's authors speak with.
         phoneme_type: how a text becomes phonemes: by espeak-ng, or as its own characters ("text"), or a language's way.
         espeak_voice: espeak-ng's name of the language (`en-us`).
@@ -42,6 +43,7 @@ class VoiceConfig:
     speakers: int | None = None
     phoneme_ids: dict[str, tuple[int, ...]] = field(default_factory=dict)
     scales: tuple[float, float, float] = (0.667, 1.0, 0.8)  # VITS's inference defaults, also Piper's
+    speaker_ids: dict[str, int] = field(default_factory=dict)
     phoneme_type: str = ESPEAK
     espeak_voice: str | None = None
     vowel_clusters: tuple[tuple[str, ...], ...] = ()
@@ -80,6 +82,7 @@ def read_config(voice: Path) -> VoiceConfig:
             _scale(path, inference, "length_scale", defaults[1], least=SMALLEST_LENGTH_SCALE),
             _scale(path, inference, "noise_w", defaults[2], least=0.0),
         ),
+        speaker_ids=_speaker_ids(path, data.get("speaker_id_map") or {}),
         phoneme_type=_text(path, data, "phoneme_type") or ESPEAK,
         espeak_voice=_text(path, _object(path, data, "espeak"), "voice"),
         vowel_clusters=_clusters(path, data.get("vowel_clusters") or []),
@@ -132,3 +135,12 @@ def _phoneme_ids(path: Path, data: object) -> dict[str, tuple[int, ...]]:
         if not isinstance(ids, list) or not all(type(i) is int and i >= 0 for i in ids):
             raise UserInput(f"{path}: phoneme_id_map[{symbol!r}] must be a list of ids, not {ids!r:.40}.")
     return {symbol: tuple(ids) for symbol, ids in data.items()}
+
+
+def _speaker_ids(path: Path, data: object) -> dict[str, int]:
+    if not isinstance(data, dict):
+        raise UserInput(f"{path}: the key 'speaker_id_map' must be an object.")
+    for name, number in data.items():
+        if type(number) is not int or number < 0:
+            raise UserInput(f"{path}: speaker_id_map[{name!r:.40}] must be a whole number, not {number!r:.40}.")
+    return dict(data)

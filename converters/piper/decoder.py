@@ -13,8 +13,10 @@ from converters.piper.speaking import read_sentence, sample_of
 from converters.piper.utterances import (
     AUDIO,
     ONE_WINDOW,
+    OTHER_SPEAKER,
     SEVERAL_WINDOWS,
     WIDEST_WINDOW,
+    Host,
     Latent,
     Speaker,
     Spoken,
@@ -23,11 +25,12 @@ from converters.piper.utterances import (
     noise_utterance,
     open_host,
     open_speaker,
+    other_speaker,
     padded,
     real_latent,
     unreached_lengths,
 )
-from converters.piper.voice import Voice, open_voice, voice_feed
+from converters.piper.voice import Voice, open_voice, speaker_of, voice_feed
 from converters.stages import (
     Array,
     Checkpoint,
@@ -94,9 +97,12 @@ def open_decoder(checkpoint: Checkpoint, options: StageOptions, open_session: Op
     voice = open_voice(checkpoint.path, options.sample_rate)
     window = window_of(voice, options)
     cut, host = decoder_cut(voice), host_half(voice)
-    host_opened = open_host(voice, open_session(host))
+    host_opened = open_host(voice, open_session(host), speaker_of(voice, options.speaker))
     real = real_latent(host_opened, window.frames)
-    shapes = {LATENT: (1, real.latent.shape[1], window.frames), MASK: (1, 1, window.frames)}
+    # Padding comes with another speaker: an engine that makes nothing of who speaks is wrong on one of the two.
+    other = real_latent(other_speaker(host_opened), window.frames)
+    speaker_shapes = {name: array.shape for name, array in real.given.items()}
+    shapes = {LATENT: (1, real.latent.shape[1], window.frames), MASK: (1, 1, window.frames), **speaker_shapes}
     masking = (mask_decoder(MASK),) if options.decoder_mask else ()
     least_db = REFERENCE_CONTEXT_DB if window.left == REFERENCE_CONTEXT_FRAMES else WINDOW_DB
     short_db = MASKED_SHORT_DB if options.decoder_mask else None
@@ -109,6 +115,7 @@ def open_decoder(checkpoint: Checkpoint, options: StageOptions, open_session: Op
         return sample_of(open_speaker(host_opened, open_session), open_session(cut), window, sentence)
 
     notes = [checkpoint.note] if checkpoint.note else []
+    notes += _notes_on_inputs(voice)
     if voice.sample_rate is None:
         notes.append(_NO_SAMPLE_RATE.format(name=voice.path.name))
     return StageExport(
@@ -125,7 +132,7 @@ def open_decoder(checkpoint: Checkpoint, options: StageOptions, open_session: Op
         model=cut,
         passes=(normalise_static_inputs(shapes), *masking, rewrite_interface_axes()),
         feeds=(_feed(real),),
-        padded_feeds=(_feed(padded(real)),),
+        padded_feeds=(_feed(padded(other)),),
         host=host,
         host_file="piper-host.onnx",
         notes=tuple(notes),
@@ -136,18 +143,33 @@ def open_decoder(checkpoint: Checkpoint, options: StageOptions, open_session: Op
 
 
 def _feed(latent: Latent) -> dict[str, Array]:
-    return {LATENT: latent.latent, MASK: latent.mask}
+    return {LATENT: latent.latent, MASK: latent.mask, **latent.given}
+
+
+def _notes_on_inputs(voice: Voice) -> list[str]:
+    """What becomes of inputs that Piper's own exporter does not have."""
+    notes = []
+    if voice.inputs.extras:
+        notes.append(_EXTRAS.format(name=voice.path.name, inputs=", ".join(map(str, voice.inputs.extras))))
+    if voice.inputs.unread:
+        notes.append(_UNREAD.format(name=voice.path.name, inputs=", ".join(voice.inputs.unread)))
+    return notes
 
 
 def _evidence(speaker: Speaker, decode: Session, window: Window, least_db: float, short_db: float | None) -> Evidence:
     """What the fp32 gates compare with; `decode` is the unpatched cut, of any length."""
     spoken = encoder_utterances(speaker, window.frames)
     utterances = [item.utterance for item in spoken.values()]
-    noise = noise_utterance(decode, utterances[0].latent.shape[1], window.frames)
+    noise = noise_utterance(decode, utterances[0].latent.shape[1], window.frames, utterances[0].given)
     return Evidence(
         equalities=(
             _cut_equality(decode, spoken[ONE_WINDOW].utterance),
-            _host_equality(speaker, spoken[SEVERAL_WINDOWS]),
+            _host_equality(speaker.host, spoken[SEVERAL_WINDOWS], "host.latent"),
+            *(
+                _host_equality(other_speaker(speaker.host), spoken[name], "host.other_speaker")
+                for name in (OTHER_SPEAKER,)
+                if name in spoken
+            ),
         ),
         decode=WindowedDecode(
             latent_input=LATENT,
@@ -197,12 +219,16 @@ STAGE = Stage(
     name="decoder",
     summary="VITS decoder of a Piper voice: latent frames to samples (window 109 = 32 + 45 + 32)",
     default_checkpoint=VOICE,
-    options=frozenset({"window", "context", "decoder_mask", "sample_rate"}),
+    options=frozenset({"window", "context", "decoder_mask", "speaker", "sample_rate"}),
     speaks=True,
     reads=True,
     text_extras=frozenset({PHONEMES_EXTRA}),
     open=lambda checkpoint, options, open_session: of_one(open_decoder(checkpoint, options, open_session)),
 )
+
+_EXTRAS = "{name} has further inputs, which the host half takes; gates feed them zeros: {inputs}."
+
+_UNREAD = "No sample of {name} depends on its inputs {inputs}, so they are left out."
 
 _NO_SAMPLE_RATE = (
     "Neither {name} nor an .onnx.json beside it states a sample rate: the manifest's sample_rate is null; "
@@ -211,7 +237,7 @@ _NO_SAMPLE_RATE = (
 
 
 def _cut_equality(decode: Session, spoken: Utterance) -> Equality:
-    got = decode({LATENT: spoken.latent, MASK: spoken.mask})
+    got = decode({**spoken.given, LATENT: spoken.latent, MASK: spoken.mask})
     return Equality(
         gate="fp32.cut",
         reference={AUDIO: spoken.reference},
@@ -221,14 +247,14 @@ def _cut_equality(decode: Session, spoken: Utterance) -> Equality:
     )
 
 
-def _host_equality(speaker: Speaker, spoken: Spoken) -> Equality:
+def _host_equality(host: Host, spoken: Spoken, gate: str) -> Equality:
     """The host half, fed the noises that the whole voice drew, against the latent the voice made of them."""
-    host = speaker.host
-    measured = host.session({**voice_feed(host.voice, spoken.ids, spoken.scales), **spoken.noises})
+    measured = host.session({**voice_feed(host.voice, spoken.ids, spoken.scales, host.speaker), **spoken.noises})
+    reference = {LATENT: spoken.utterance.latent, MASK: spoken.utterance.mask, **spoken.utterance.given}
     return Equality(
-        gate="host.latent",
-        reference={LATENT: spoken.utterance.latent, MASK: spoken.utterance.mask},
-        measured={name: measured[name] for name in (LATENT, MASK)},
+        gate=gate,
+        reference=reference,
+        measured={name: measured[name] for name in reference},
         minimum_db=HOST_DB,
         detail="the host half against the voice's encoder, on the noise that the voice drew",
     )

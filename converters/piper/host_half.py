@@ -5,8 +5,10 @@ so that a run can be repeated; their lengths follow the durations, so an input m
 
     RandomNormalLike(x)   ->   Slice(noise, starts=0, ends=Shape(x)) on every axis
 
-Inputs: the voice's own, then `noise_duration` [1, 2, >= T] and `noise_latent` [1, C, >= N], standard normal float32.
-Outputs: `z` [1, C, N] and `y_mask` [1, 1, N], float32.
+Inputs: the voice's own, the speaker's id and what else it has included, then `noise_duration` [1, 2, >= T] and
+`noise_latent` [1, C, >= N], standard normal float32.
+Outputs: `z` [1, C, N] and `y_mask` [1, 1, N], float32; of a voice of several speakers also `g` [1, G, 1], the speaker's
+embedding, which the engine takes beside them.
 """
 
 from __future__ import annotations
@@ -16,13 +18,26 @@ import onnx_ir as ir
 
 from contracts.errors import Refusal
 from converters.piper.voice import Voice
+from converters.vits_seam import VitsSeam
 from surgery.graph import ancestors, extract, move_aside, value_named
 
-LATENT, MASK = "z", "y_mask"
+LATENT, MASK, SPEAKER = "z", "y_mask", "g"
 NOISE_LATENT, NOISE_DURATION = "noise_latent", "noise_duration"
 
 _DEFAULTS = {"mean": 0.0, "scale": 1.0}
 """RandomNormalLike's defaults (ONNX operator specification): a standard normal."""
+
+
+def seam_values(seam: VitsSeam) -> dict[str, str]:
+    """The values at the seam, in the order of the engine's inputs, and what they are called there."""
+    speaker = {} if seam.speaker is None else {seam.speaker: SPEAKER}
+    return {seam.latent: LATENT, seam.mask: MASK, **speaker}
+
+
+def seam_shapes(seam: VitsSeam) -> dict[str, ir.Shape]:
+    """What stands at the seam, by its name there; exporters state no shapes inside a graph."""
+    speaker = {} if seam.speaker is None else {SPEAKER: ir.Shape([1, "speaker_channels", 1])}
+    return {LATENT: ir.Shape([1, "channels", "frames"]), MASK: ir.Shape([1, 1, "frames"]), **speaker}
 
 
 def host_half(voice: Voice) -> ir.Model:
@@ -31,18 +46,16 @@ def host_half(voice: Voice) -> ir.Model:
     Raises:
         Refusal: a random operator is not a standard normal of another tensor's shape; the node is named.
     """
-    inputs = voice.inputs
-    names = (inputs.ids, inputs.lengths, inputs.scales)
+    names = voice.inputs.names
     model = extract(
         voice.model,
         inputs=dict(zip(names, names, strict=True)),
-        outputs={voice.seam.latent: LATENT, voice.seam.mask: MASK},
+        outputs=seam_values(voice.seam),
     )
     graph = model.graph
     # Exporters state no types inside a graph; an output needs one.
-    latent, mask = graph.outputs
-    latent.dtype = mask.dtype = ir.DataType.FLOAT
-    latent.shape, mask.shape = ir.Shape(["batch", "channels", "frames"]), ir.Shape(["batch", 1, "frames"])
+    for value, (_, *others) in zip(graph.outputs, seam_shapes(voice.seam).values(), strict=True):
+        value.dtype, value.shape = ir.DataType.FLOAT, ir.Shape(["batch", *others])
     noises = _names_of(list(graph), value_named(graph, voice.seam.noise).producer())
     move_aside(graph, noises.values())
     for node, name in noises.items():
@@ -58,7 +71,7 @@ def noise_inputs(voice: Voice) -> dict[str, str]:
         The name of the value that the voice draws, to the name of the input that takes its place.
     """
     graph, seam = voice.model.graph, voice.seam
-    before = ancestors([value_named(graph, seam.latent), value_named(graph, seam.mask)])
+    before = ancestors([value_named(graph, name) for name in seam_values(seam)])
     names = _names_of([node for node in graph if node in before], value_named(graph, seam.noise).producer())
     return {str(node.outputs[0].name): name for node, name in names.items()}
 

@@ -8,7 +8,8 @@ voice does is a gate of its own (`fp32.cut`).
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 import onnx_ir as ir
@@ -16,7 +17,7 @@ import onnx_ir as ir
 from contracts.errors import Refusal
 from contracts.seed import SEED
 from converters.piper.config import BOS, EOS, PAD
-from converters.piper.host_half import LATENT, MASK, NOISE_LATENT, noise_inputs
+from converters.piper.host_half import LATENT, MASK, NOISE_LATENT, SPEAKER, noise_inputs, seam_shapes, seam_values
 from converters.piper.phonemes import framed_ids
 from converters.piper.voice import Voice, voice_feed
 from converters.stages import Array, FloatArray, OpenSession, Session, Utterance
@@ -55,10 +56,17 @@ Scales = tuple[float, float, float]
 
 @dataclass(frozen=True)
 class Latent:
-    """What stands at the seam: the latent [1, C, N] and its frame mask [1, 1, N], float32."""
+    """What stands at the seam, float32.
+
+    Attributes:
+        latent: [1, C, N].
+        mask: its frame mask, [1, 1, N].
+        given: what is the same for all frames: the speaker's embedding `g` [1, G, 1] of a voice of several speakers.
+    """
 
     latent: FloatArray
     mask: FloatArray
+    given: Mapping[str, Array] = field(default_factory=dict)
 
     @property
     def frames(self) -> int:
@@ -91,23 +99,34 @@ class Host:
         session: its host half.
         noises: names of the noise inputs (`noise_inputs`).
         sentence_frames: how many frames SENTENCE takes at the voice's own scales, durations without noise.
+        speaker: number of the speaker who speaks.
     """
 
     voice: Voice
     session: Session
     noises: tuple[str, ...]
     sentence_frames: int
+    speaker: int = 0
 
 
-def open_host(voice: Voice, session: Session) -> Host:
-    """The host half of `voice`, which `session` has opened.
+def open_host(voice: Voice, session: Session, speaker: int = 0) -> Host:
+    """The host half of `voice`, which `session` has opened, for `speaker`.
 
     Raises:
-        Refusal: what stands at the seam is no latent and mask.
+        Refusal: what stands at the seam is no latent and mask, or no speaker's embedding.
     """
-    host = Host(voice, session, tuple(noise_inputs(voice).values()), 0)
-    spoken = run_host(host, phoneme_ids(voice, SENTENCE), voice.config.scales)
-    check_seam(voice, spoken)
+    return as_speaker(Host(voice, session, tuple(noise_inputs(voice).values()), 0), speaker)
+
+
+def as_speaker(host: Host, speaker: int) -> Host:
+    """The same host half, spoken by `speaker`.
+
+    Raises:
+        Refusal: see `open_host`.
+    """
+    host = dataclasses.replace(host, speaker=speaker)
+    spoken = run_host(host, phoneme_ids(host.voice, SENTENCE), host.voice.config.scales)
+    check_seam(host.voice, spoken)
     return dataclasses.replace(host, sentence_frames=spoken.frames)
 
 
@@ -124,8 +143,13 @@ def run_host(host: Host, ids: list[int], scales: Scales, noise: FloatArray | Non
     quiet: dict[str, Array] = dict.fromkeys(host.noises, zeros)
     # One channel of zeros stands for all of the latent's: it broadcasts.
     quiet[NOISE_LATENT] = np.zeros((1, 1, NOISE_STEPS), np.float32) if noise is None else noise
-    got = host.session({**voice_feed(host.voice, ids, scales), **quiet})
-    return Latent(np.asarray(got[LATENT], np.float32), np.asarray(got[MASK], np.float32))
+    return _at_seam(host.session({**voice_feed(host.voice, ids, scales, host.speaker), **quiet}))
+
+
+def _at_seam(got: Mapping[str, Array]) -> Latent:
+    """What a run of the host half or of the whole voice gave at the seam."""
+    given = {SPEAKER: np.asarray(got[SPEAKER], np.float32)} if SPEAKER in got else {}
+    return Latent(np.asarray(got[LATENT], np.float32), np.asarray(got[MASK], np.float32), given)
 
 
 def sized_ids(host: Host, frames: int) -> list[int]:
@@ -146,7 +170,7 @@ def real_latent(host: Host, frames: int) -> Latent:
     for _ in range(_LONGER_TRIES):
         real = run_host(host, ids, scales, noise)
         if real.frames >= frames:
-            return Latent(real.latent[:, :, :frames], real.mask[:, :, :frames])
+            return Latent(real.latent[:, :, :frames], real.mask[:, :, :frames], real.given)
         ids = ids * 2
     raise Refusal(
         f"{host.voice.path}: no sentence of this voice fills a window: {len(ids)} ids take {real.frames} frames."
@@ -157,7 +181,7 @@ def padded(real: Latent) -> Latent:
     """`real` with its last third replaced by padding: latent and mask zero there, as a walk pads a short utterance."""
     kept = real.frames - real.frames // 3
     inside = (np.arange(real.frames) < kept).astype(np.float32)
-    return Latent(real.latent * inside, real.mask * inside)
+    return Latent(real.latent * inside, real.mask * inside, real.given)
 
 
 @dataclass(frozen=True)
@@ -187,8 +211,8 @@ class Spoken:
 def open_speaker(host: Host, open_session: OpenSession) -> Speaker:
     """Open the whole voice."""
     voice, seam = host.voice, host.voice.seam
-    names = (voice.inputs.ids, voice.inputs.lengths, voice.inputs.scales)
-    outputs = {seam.output: AUDIO, seam.latent: LATENT, seam.mask: MASK, **noise_inputs(voice)}
+    names = voice.inputs.names
+    outputs = {seam.output: AUDIO, **seam_values(seam), **noise_inputs(voice)}
     model = extract(voice.model, dict(zip(names, names, strict=True)), outputs)
     for position, node in enumerate(n for n in model.graph if n.op_type.startswith("Random")):
         node.attributes["seed"] = ir.AttrFloat32("seed", float(SEED + position))
@@ -202,8 +226,9 @@ def speak(speaker: Speaker, name: str, ids: list[int], scales: Scales) -> Spoken
         Refusal: what stands at the seam is no latent and mask, or the samples are not hop times the frames.
     """
     voice = speaker.host.voice
-    got = {key: np.asarray(value, np.float32) for key, value in speaker.whole(voice_feed(voice, ids, scales)).items()}
-    latent = Latent(got[LATENT], got[MASK])
+    fed = voice_feed(voice, ids, scales, speaker.host.speaker)
+    got = {key: np.asarray(value, np.float32) for key, value in speaker.whole(fed).items()}
+    latent = _at_seam(got)
     check_seam(voice, latent)
     if got[AUDIO].size != latent.frames * voice.seam.hop:
         raise Refusal(
@@ -211,22 +236,40 @@ def speak(speaker: Speaker, name: str, ids: list[int], scales: Scales) -> Spoken
             f"make {voice.seam.hop} a frame."
         )
     noises: dict[str, Array] = {key: got[key] for key in speaker.host.noises}
-    return Spoken(ids, scales, Utterance(name, latent.latent, latent.mask, got[AUDIO].reshape(-1)), noises)
+    utterance = Utterance(name, latent.latent, latent.mask, got[AUDIO].reshape(-1), latent.given)
+    return Spoken(ids, scales, utterance, noises)
 
 
 SHORT, ONE_WINDOW, SEVERAL_WINDOWS = "encoder_short", "encoder_one_window", "encoder_several_windows"
+OTHER_SPEAKER = "encoder_other_speaker"
+"""Names of the utterances, for their verdicts."""
+
+
+def other_speaker(host: Host) -> Host:
+    """The host half spoken by somebody else, the next speaker; by the same one where there is no other."""
+    return as_speaker(host, (host.speaker + 1) % host.voice.speakers) if host.voice.speakers > 1 else host
 
 
 def encoder_utterances(speaker: Speaker, window: int) -> dict[str, Spoken]:
-    """Latents of the voice's own encoder: shorter than a window, one window, several (with its own durations)."""
+    """Latents of the voice's own encoder: shorter than a window, one window, several (with its own durations).
+
+    Of a voice of several speakers also one window of another speaker than the one who was asked for: a graph that makes
+    nothing of who speaks would decode the others right.
+    """
     host, scales = speaker.host, speaker.host.voice.config.scales
     short, one = sized_ids(host, max(1, window * 2 // 3)), sized_ids(host, window)
     several = sized_ids(host, 2 * window + window // 4)
-    return {
+    spoken = {
         SHORT: speak(speaker, SHORT, short, (scales[0], scales[1], 0.0)),
         ONE_WINDOW: speak(speaker, ONE_WINDOW, one, scaled_to(host, one, window)),
         SEVERAL_WINDOWS: speak(speaker, SEVERAL_WINDOWS, several, scales),
     }
+    if host.voice.speakers > 1:
+        other = other_speaker(host)
+        ids = sized_ids(other, window)
+        somebody = dataclasses.replace(speaker, host=other)
+        spoken[OTHER_SPEAKER] = speak(somebody, OTHER_SPEAKER, ids, scaled_to(other, ids, window))
+    return spoken
 
 
 def unreached_lengths(spoken: dict[str, Spoken], window: int) -> dict[str, str]:
@@ -234,11 +277,11 @@ def unreached_lengths(spoken: dict[str, Spoken], window: int) -> dict[str, str]:
     frames = {name: item.utterance.mask.shape[-1] for name, item in spoken.items()}
     owed = {
         f"fp32.{SHORT}.short": (SHORT, frames[SHORT] < window, f"fewer than {window}"),
-        f"fp32.{ONE_WINDOW}.whole": (
-            ONE_WINDOW,
-            window <= frames[ONE_WINDOW] < 2 * window,
-            f"{window}, or little more",
-        ),
+        **{
+            f"fp32.{name}.whole": (name, window <= frames[name] < 2 * window, f"{window}, or little more")
+            for name in (ONE_WINDOW, OTHER_SPEAKER)
+            if name in frames
+        },
         f"fp32.{SEVERAL_WINDOWS}.whole": (SEVERAL_WINDOWS, frames[SEVERAL_WINDOWS] > window, f"more than {window}"),
     }
     return {
@@ -248,29 +291,30 @@ def unreached_lengths(spoken: dict[str, Spoken], window: int) -> dict[str, str]:
     }
 
 
-def noise_utterance(decode: Session, channels: int, window: int) -> Utterance:
+def noise_utterance(decode: Session, channels: int, window: int, given: Mapping[str, Array] | None = None) -> Utterance:
     """White noise at the seam: the facts' length, or two windows where that is longer.
 
     Args:
         decode: the unpatched cut, of any length (`decoder_cut`).
         channels: width of the latent.
         window: frames of the compiled window.
+        given: the speaker's embedding, where the cut takes one.
     """
+    given = given or {}
     frames = max(NOISE_FRAMES, 2 * window)
     latent = np.random.default_rng(SEED).standard_normal((1, channels, frames)).astype(np.float32)
     mask = np.ones((1, 1, frames), np.float32)
-    samples = np.asarray(decode({LATENT: latent, MASK: mask})[AUDIO], np.float32).reshape(-1)
-    return Utterance(f"noise_{frames}_frames", latent, mask, samples)
+    samples = np.asarray(decode({**given, LATENT: latent, MASK: mask})[AUDIO], np.float32).reshape(-1)
+    return Utterance(f"noise_{frames}_frames", latent, mask, samples, given)
 
 
 def decoder_cut(voice: Voice) -> ir.Model:
     """The voice from the seam to the samples, unpatched, of any length."""
     seam = voice.seam
-    cut = extract(voice.model, {seam.latent: LATENT, seam.mask: MASK}, {seam.output: AUDIO})
+    cut = extract(voice.model, seam_values(seam), {seam.output: AUDIO})
     # Exporters state no shapes inside a graph; an input without one cannot be fed.
-    latent, mask = cut.graph.inputs
-    latent.shape, mask.shape = ir.Shape([1, "channels", "frames"]), ir.Shape([1, 1, "frames"])
-    latent.dtype = mask.dtype = ir.DataType.FLOAT
+    for value, shape in zip(cut.graph.inputs, seam_shapes(seam).values(), strict=True):
+        value.dtype, value.shape = ir.DataType.FLOAT, shape
     return cut
 
 
@@ -293,7 +337,7 @@ def scaled_to(host: Host, ids: list[int], frames: int) -> Scales:
 
 
 def check_seam(voice: Voice, found: Latent) -> None:
-    """Check that what stands at the seam is a latent [1, C, N] and a mask [1, 1, N].
+    """Check that what stands at the seam is a latent [1, C, N], a mask [1, 1, N], and a speaker's embedding [1, G, 1].
 
     Raises:
         Refusal: it is something else; the shapes are named.
@@ -305,4 +349,10 @@ def check_seam(voice: Voice, found: Latent) -> None:
         raise Refusal(
             f"{voice.path}: is no VITS voice: at its seam, a latent [1, C, N] and a mask [1, 1, N] were expected, not "
             f"{list(latent.shape)} ({voice.seam.latent}) and {list(mask.shape)} ({voice.seam.mask})."
+        )
+    speaker = found.given.get(SPEAKER)
+    if speaker is not None and (speaker.ndim != 3 or speaker.shape[::2] != (1, 1)):
+        raise Refusal(
+            f"{voice.path}: is no VITS voice: the speaker's embedding behind its seam was expected as [1, G, 1], not "
+            f"{list(speaker.shape)} ({voice.seam.speaker})."
         )

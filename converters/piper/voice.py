@@ -11,20 +11,14 @@ import onnx_ir as ir
 from contracts.errors import Refusal, UserInput
 from converters.onnx_file import load_external, read_onnx
 from converters.piper.config import VoiceConfig, config_path, read_config
+from converters.piper.voice_inputs import VoiceInputs, find_inputs, table_rows
 from converters.stages import Array
 from converters.vits_seam import VitsSeam, find_vits_seam
+from surgery.decompose_functions import decompose_functions
+from surgery.graph import value_named
 
-SCALES = 3
-"""Piper's `scales` input: noise scale, length scale, noise width."""
-
-
-@dataclass(frozen=True)
-class VoiceInputs:
-    """Names of the voice's inputs, found by type and rank: ids [1, T] int64, lengths [1] int64, scales [3] float32."""
-
-    ids: str
-    lengths: str
-    scales: str
+_NAMED_SPEAKERS = 3
+"""Names of speakers that a sentence tells at most."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +32,7 @@ class Voice:
         inputs: its inputs.
         config: what its JSON states.
         symbols: rows of the phoneme embedding, read from the graph.
+        speakers: how many there are, rows of the speaker embedding; 1 where there is none.
         sample_rate: from the graph's metadata or the JSON; None where neither states it.
     """
 
@@ -47,6 +42,7 @@ class Voice:
     inputs: VoiceInputs
     config: VoiceConfig
     symbols: int
+    speakers: int
     sample_rate: int | None
 
 
@@ -55,89 +51,79 @@ def open_voice(path: Path, sample_rate: int | None = None) -> Voice:
 
     Raises:
         UserInput: the file is no ONNX, or the JSON, the graph and the user disagree (both figures are named).
-        Refusal: the graph is no VITS voice of one speaker.
+        Refusal: the graph is no VITS voice, or a weight of it is not finite.
     """
     if sample_rate is not None and sample_rate < 1:
         raise UserInput(f"--sample-rate {sample_rate}: a rate above 0 is expected.")
     # Its parts go into other files, where external data would be lost.
     model = read_onnx(path)
     load_external(model)
+    if model.functions:  # newer exporters leave them, and parts are cut out of one graph
+        model = decompose_functions().rewrite(model).model
     _check_finite(model, path)
     seam = find_vits_seam(model, str(path))
     config = read_config(path)
-    if seam.speaker is not None or (config.speakers or 1) > 1:
-        raise Refusal(
-            f"{path}: is a voice of several speakers ({config.speakers or 'an embedding'} behind the seam); "
-            "voices of one speaker are supported so far."
-        )
-    inputs = _inputs(model.graph, path)
-    symbols = _embedding_rows(model.graph, inputs.ids, path)
+    inputs = find_inputs(model.graph, seam, str(path))
+    symbols = table_rows(value_named(model.graph, inputs.ids))
+    if symbols is None:
+        raise Refusal(f"{path}: is no Piper voice: its input {inputs.ids} does not index a phoneme embedding.")
+    speakers = 1
+    if inputs.speaker is not None:
+        speakers = table_rows(value_named(model.graph, inputs.speaker.name)) or 1
     beside = config_path(path)
     _agree(path, beside, "samples per frame (hop)", seam.hop, config.hop)
     _agree(path, beside, "rows of the phoneme embedding (num_symbols)", symbols, config.symbols)
+    _agree(path, beside, "number of speakers (num_speakers)", speakers, config.speakers)
     highest = max((i for ids in config.phoneme_ids.values() for i in ids), default=0)
     if highest >= symbols:
         raise UserInput(
             f"{beside.name} does not belong to {path.name}: its phoneme_id_map goes up to {highest}, "
             f"the graph's phoneme embedding has {symbols} rows."
         )
+    highest = max(config.speaker_ids.values(), default=0)
+    if highest >= speakers:
+        raise UserInput(
+            f"{beside.name} does not belong to {path.name}: its speaker_id_map goes up to {highest}, "
+            f"the graph's speaker embedding has {speakers} row{'s' * (speakers > 1)}."
+        )
     rate = _sample_rate(model, path, config, sample_rate)
-    return Voice(path, model, seam, inputs, config, symbols, rate)
+    return Voice(path, model, seam, inputs, config, symbols, speakers, rate)
 
 
-def voice_feed(voice: Voice, ids: list[int], scales: tuple[float, float, float]) -> dict[str, Array]:
-    """The voice's inputs for one sentence of `ids`."""
-    return {
-        voice.inputs.ids: np.array([ids], np.int64),
-        voice.inputs.lengths: np.array([len(ids)], np.int64),
-        voice.inputs.scales: np.array(scales, np.float32),
-    }
+def voice_feed(voice: Voice, ids: list[int], scales: tuple[float, float, float], speaker: int = 0) -> dict[str, Array]:
+    """The voice's inputs for one sentence of `ids`, spoken by `speaker`."""
+    return voice.inputs.feed(ids, scales, speaker)
+
+
+def speaker_of(voice: Voice, number: int | None) -> int:
+    """The speaker that the user asks for with --speaker `number`; 0 where None.
+
+    Raises:
+        UserInput: there is no such speaker; the message tells which there are.
+    """
+    if number is None or 0 <= number < voice.speakers:
+        return number or 0
+    if voice.speakers == 1:
+        raise UserInput(f"--speaker {number}: the voice {voice.path.name} has one speaker; leave the option out.")
+    some = list(voice.config.speaker_ids.items())[:_NAMED_SPEAKERS]
+    more = ", ..." if len(voice.config.speaker_ids) > len(some) else ""
+    hint = f" ({', '.join(f'{key}: {value}' for key, value in some)}{more})" if some else ""
+    raise UserInput(
+        f"--speaker {number}: the voice {voice.path.name} has the speakers 0 to {voice.speakers - 1}{hint:.200}."
+    )
 
 
 def _check_finite(model: ir.Model, path: Path) -> None:
     """A NaN in the encoder half would reach no gate on the decoder's graph, so the whole voice is looked at."""
-    for value in model.graph.initializers.values():
-        tensor = value.const_value
+    weights = [(value.name, value.const_value) for value in model.graph.initializers.values()]
+    held = [node.outputs[0] for node in model.graph if node.op_type == "Constant"]
+    weights += [(value.name, ir.convenience.get_const_tensor(value)) for value in held]
+    for name, tensor in weights:
         if tensor is not None and tensor.dtype.is_floating_point() and not np.isfinite(tensor.numpy()).all():
             raise Refusal(
-                f"{path}: the weight {value.name} holds NaN or infinity, so the voice cannot be right; get it again, "
+                f"{path}: the weight {name} holds NaN or infinity, so the voice cannot be right; get it again, "
                 "or export it again from a good checkpoint."
             )
-
-
-def _inputs(graph: ir.Graph, path: Path) -> VoiceInputs:
-    real = [value for value in graph.inputs if value.name not in graph.initializers]
-
-    def only(what: str, dtype: ir.DataType, rank: int) -> str:
-        found = [v for v in real if v.dtype == dtype and v.shape is not None and len(v.shape) == rank]
-        if not found or found[0].name is None:
-            raise Refusal(f"{path}: is no Piper voice: it has no input for {what}.")
-        return found[0].name
-
-    inputs = VoiceInputs(
-        ids=only("the phoneme ids (int64, rank 2)", ir.DataType.INT64, 2),
-        lengths=only("their count (int64, rank 1)", ir.DataType.INT64, 1),
-        scales=only(f"the {SCALES} scales (float, rank 1)", ir.DataType.FLOAT, 1),
-    )
-    known = {inputs.ids, inputs.lengths, inputs.scales}
-    unknown = [value.name for value in real if value.name not in known]
-    if unknown:
-        raise Refusal(f"{path}: the voice has inputs that are not supported so far: {', '.join(map(str, unknown))}.")
-    return inputs
-
-
-def _embedding_rows(graph: ir.Graph, ids: str, path: Path) -> int:
-    tables = [
-        node.inputs[0]
-        for value in graph.inputs
-        for node in value.consumers()
-        if value.name == ids and node.op_type == "Gather"
-    ]
-    for table in tables:
-        shape = table.shape if table is not None else None
-        if shape is not None and len(shape) == 2 and isinstance(shape[0], int):
-            return shape[0]
-    raise Refusal(f"{path}: is no Piper voice: its input {ids} does not index a phoneme embedding.")
 
 
 def _sample_rate(model: ir.Model, path: Path, config: VoiceConfig, said: int | None) -> int | None:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import onnx
 import onnx_ir as ir
@@ -57,7 +59,8 @@ def test_seam_is_that_of_the_audio_when_another_output_has_noise_of_its_own() ->
 
 
 def test_seam_names_the_speakers_embedding_when_there_are_several_speakers() -> None:
-    assert seam_of(voice_model(Recipe(speakers=3))).speaker == "/emb_g/Unsqueeze_output_0"
+    seam = seam_of(voice_model(Recipe(speakers=3)))
+    assert (seam.speaker, seam.speaker_inputs) == ("/emb_g/Unsqueeze_output_0", ("sid",))
 
 
 def _scaled_by(names: list[tuple[str, str]]) -> onnx.ModelProto:
@@ -126,8 +129,64 @@ def test_seam_is_refused_when_the_decoder_reads_more_than_a_mask_and_a_speaker()
     position = next(i for i, node in enumerate(model.graph.node) if node.name == "/Mul_7")
     flow = "/flow/flows.0/Concat_output_0"
     model.graph.node.insert(position, helper.make_node("Add", [flow, "/stats.0/Transpose_1_output_0"], ["louder"]))
-    with pytest.raises(Refusal, match=r"reads more than a latent, a mask and a speaker embedding: /stats\.0"):
+    says = (
+        r"reads more than a latent, a mask and a speaker embedding: /stats\.0.* \(from input, input_lengths, scales\)"
+    )
+    with pytest.raises(Refusal, match=says):
         seam_of(model)
+
+
+def _conditioned(kind: int, shape: list[Any], nodes: list[onnx.NodeProto], read: str) -> onnx.ModelProto:
+    """A voice of three speakers with the further input `more`, whose embedding `read` the decoder adds as well."""
+    model = voice_model(Recipe(speakers=3))
+    model.graph.input.append(helper.make_tensor_value_info("more", kind, shape))
+    table = np.random.default_rng(0).standard_normal((4, 8)).astype(np.float32)
+    model.graph.initializer.append(onnx.numpy_helper.from_array(table, "more.table"))
+    model.graph.initializer.append(onnx.numpy_helper.from_array(np.array([-1]), "more.last"))
+    for node in reversed(nodes):
+        model.graph.node.insert(0, node)
+    if read:
+        node = next(node for node in model.graph.node if node.name == "/dec/cond/Conv")
+        node.input[0] = read
+    return model
+
+
+LOOKED_UP = [
+    helper.make_node("Gather", ["more.table", "more"], ["more.row"]),
+    helper.make_node("Unsqueeze", ["more.row", "more.last"], ["more.column"]),
+]
+
+
+def test_seam_is_one_embedding_when_a_languages_is_added_to_the_speakers() -> None:
+    model = _conditioned(TensorProto.INT64, [1], LOOKED_UP, "")
+    speaker = next(node for node in model.graph.node if node.name == "/emb_g/Unsqueeze")
+    speaker.output[0] = "alone"
+    position = list(model.graph.node).index(speaker)
+    both = helper.make_node("Add", ["alone", "more.column"], ["/emb_g/Unsqueeze_output_0"])
+    model.graph.node.insert(position + 1, both)
+    seam = seam_of(model)
+    assert (seam.speaker, seam.speaker_inputs) == ("/emb_g/Unsqueeze_output_0", ("sid", "more"))
+
+
+def test_seam_is_refused_by_the_inputs_when_two_embeddings_are_read_behind_the_latent() -> None:
+    model = _conditioned(TensorProto.INT64, [1], LOOKED_UP, "more.column")
+    with pytest.raises(Refusal, match=r"reads sid, more otherwise than through one speaker embedding"):
+        seam_of(model)
+
+
+@pytest.mark.parametrize(
+    ("kind", "shape", "nodes"),
+    [
+        (TensorProto.FLOAT, [1, 8], [helper.make_node("Unsqueeze", ["more", "more.last"], ["more.column"])]),
+        (TensorProto.INT64, [1, "phonemes"], LOOKED_UP),
+    ],
+)
+def test_seam_is_refused_by_the_input_that_is_no_speakers_when_the_decoder_reads_it(
+    kind: int, shape: list[Any], nodes: list[onnx.NodeProto]
+) -> None:
+    says = r"reads more than a latent, a mask and a speaker embedding: .* \(from more\)"
+    with pytest.raises(Refusal, match=says):
+        seam_of(_conditioned(kind, shape, nodes, "more.column"))
 
 
 def test_seam_is_refused_when_the_noise_lies_inside_the_decoder() -> None:

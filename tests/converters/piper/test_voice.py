@@ -8,7 +8,8 @@ import pytest
 from onnx import TensorProto, helper
 
 from contracts.errors import Refusal, UserInput
-from converters.piper.voice import VoiceInputs, open_voice, voice_feed
+from converters.piper.voice import open_voice, speaker_of, voice_feed
+from converters.piper.voice_inputs import VoiceInputs
 from tests.converters.voices import opened, save
 from tests.vits_writer.names import numbered, renamed
 from tests.vits_writer.recipe import Recipe
@@ -17,15 +18,22 @@ from tests.vits_writer.voice import voice_json, voice_model, write_voice
 
 def test_open_voice_reads_graph_and_json(tmp_path: Path) -> None:
     voice = opened(tmp_path, Recipe(strides=(5, 3), sample_rate=24000))
-    assert voice.inputs == VoiceInputs("input", "input_lengths", "scales")
+    assert voice.inputs == VoiceInputs("input", "input_lengths", "scales", ids_shape=("batch_size", "phonemes"))
     assert (voice.symbols, voice.sample_rate, voice.seam.hop) == (Recipe().symbols, 24000, 15)
     assert voice.config.phoneme_ids["^"] == (1,)
 
 
 def test_open_voice_needs_neither_names_nor_json(tmp_path: Path) -> None:
     voice = open_voice(save(tmp_path / "voice.onnx", numbered(voice_model())))
-    assert voice.inputs == VoiceInputs("0", "1", "2")
+    assert voice.inputs.names == ("0", "1", "2")
     assert (voice.symbols, voice.sample_rate) == (Recipe().symbols, None)
+
+
+def test_voice_feed_says_who_speaks(tmp_path: Path) -> None:
+    voice = opened(tmp_path, Recipe(speakers=3))
+    fed = voice_feed(voice, [1, 5, 2], (0.5, 1.0, 0.25), 2)["sid"]
+    assert (fed.tolist(), fed.dtype.name) == ([2], "int64")
+    assert voice_feed(voice, [1, 5, 2], (0.5, 1.0, 0.25))["sid"].tolist() == [0]
 
 
 def test_voice_feed_is_one_sentence(tmp_path: Path) -> None:
@@ -98,25 +106,66 @@ def test_open_voice_refuses_a_sample_rate_below_one(tmp_path: Path, rate: int) -
         open_voice(save(tmp_path / "voice.onnx", voice_model()), rate)
 
 
-@pytest.mark.parametrize("json", [None, {}, {"num_speakers": 3}])
-def test_open_voice_says_so_when_there_are_several_speakers(tmp_path: Path, json: dict[str, Any] | None) -> None:
+@pytest.mark.parametrize("json", [None, {}, {"num_speakers": 3}, {"speaker_id_map": {"ann": 0, "ben": 2}}])
+@pytest.mark.parametrize("name", ["sid", "31"])
+def test_open_voice_counts_the_speakers_of_the_graphs_embedding(
+    tmp_path: Path, json: dict[str, Any] | None, name: str
+) -> None:
     path = write_voice(tmp_path / "voice.onnx", Recipe(speakers=3), json)
-    with pytest.raises(Refusal, match="is a voice of several speakers"):
-        open_voice(path)
+    save(path, renamed(voice_model(Recipe(speakers=3)), {"sid": name}))
+    voice = open_voice(path)
+    assert (voice.speakers, voice.seam.speaker_inputs) == (3, (name,))
+    assert voice.inputs.names == ("input", "input_lengths", "scales", name)
 
 
-def test_open_voice_says_so_when_only_the_json_has_several_speakers(tmp_path: Path) -> None:
-    path = write_voice(tmp_path / "voice.onnx", config={**voice_json(), "num_speakers": 904})
-    with pytest.raises(Refusal, match=r"is a voice of several speakers \(904"):
-        open_voice(path)
+@pytest.mark.parametrize(
+    ("recipe", "change", "says"),
+    [
+        (Recipe(), {"num_speakers": 904}, r"number of speakers \(num_speakers\) is 1, the JSON says 904"),
+        (Recipe(speakers=3), {"num_speakers": 1}, r"number of speakers \(num_speakers\) is 3, the JSON says 1"),
+        (Recipe(speakers=3), {"num_speakers": 4}, r"number of speakers \(num_speakers\) is 3, the JSON says 4"),
+        (Recipe(speakers=3), {"speaker_id_map": {"ann": 3}}, r"speaker_id_map goes up to 3, .* has 3 rows"),
+        (Recipe(), {"speaker_id_map": {"ann": 0, "ben": 1}}, r"speaker_id_map goes up to 1, .* has 1 row\."),
+    ],
+)
+def test_open_voice_says_both_numbers_when_graph_and_json_disagree_on_the_speakers(
+    tmp_path: Path, recipe: Recipe, change: dict[str, Any], says: str
+) -> None:
+    with pytest.raises(UserInput, match=rf"^voice\.onnx\.json does not belong to voice\.onnx: .*{says}"):
+        open_voice(write_voice(tmp_path / "voice.onnx", recipe, {**voice_json(recipe), **change}))
 
 
-def test_open_voice_names_inputs_that_it_does_not_know(tmp_path: Path) -> None:
-    model = voice_model()
-    for name, dtype in (("tones", TensorProto.INT64), ("language", TensorProto.FLOAT)):
-        model.graph.input.append(helper.make_tensor_value_info(name, dtype, ["batch_size", "phonemes", 2]))
-    with pytest.raises(Refusal, match="inputs that are not supported so far: tones, language"):
-        open_voice(save(tmp_path / "voice.onnx", model))
+@pytest.mark.parametrize(("number", "wanted"), [(None, 0), (0, 0), (2, 2)])
+def test_speaker_of_is_the_first_unless_the_user_says_another(tmp_path: Path, number: int | None, wanted: int) -> None:
+    assert speaker_of(opened(tmp_path, Recipe(speakers=3)), number) == wanted
+
+
+@pytest.mark.parametrize(
+    ("names", "hint"),
+    [
+        ({}, ""),
+        ({"ann": 0, "ben": 1}, r" \(ann: 0, ben: 1\)"),
+        ({"ann": 0, "ben": 1, "cho": 2, "dee": 2}, r" \(ann: 0, ben: 1, cho: 2, \.\.\.\)"),
+    ],
+)
+@pytest.mark.parametrize("number", [3, -1, 1000])
+def test_speaker_of_tells_which_there_are_when_there_is_no_such_speaker(
+    tmp_path: Path, names: dict[str, int], hint: str, number: int
+) -> None:
+    recipe = Recipe(speakers=3)
+    path = write_voice(tmp_path / "voice.onnx", recipe, {**voice_json(recipe), "speaker_id_map": names})
+    says = rf"^--speaker {number}: the voice voice\.onnx has the speakers 0 to 2{hint}\.$"
+    with pytest.raises(UserInput, match=says):
+        speaker_of(open_voice(path), number)
+
+
+def test_speaker_of_refuses_a_number_when_there_is_one_speaker(tmp_path: Path) -> None:
+    voice = opened(tmp_path)
+    assert speaker_of(voice, 0) == 0
+    with pytest.raises(
+        UserInput, match=r"^--speaker 1: the voice voice\.onnx has one speaker; leave the option out\.$"
+    ):
+        speaker_of(voice, 1)
 
 
 @pytest.mark.parametrize(
@@ -141,7 +190,7 @@ def test_open_voice_is_refused_when_the_ids_index_no_embedding(tmp_path: Path) -
     model = voice_model()
     node = next(node for node in model.graph.node if node.name == "/enc_p/emb/Gather")
     node.input[1] = "ids"
-    cast = helper.make_node("Identity", ["input"], ["ids"])
+    cast = helper.make_node("Abs", ["input"], ["ids"])
     nodes = [cast, *model.graph.node]
     del model.graph.node[:]
     model.graph.node.extend(nodes)
