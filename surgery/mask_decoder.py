@@ -54,7 +54,7 @@ DECLARATION = Declaration(
 
 @dataclass(frozen=True)
 class _Plan:
-    """The nodes to mask, slowest first, each with its rate: convolutions, and sums with what has no frames of its own."""
+    """The nodes to mask, slowest first, each with its rate: convolutions, and sums with what has no frames."""
 
     mask: ir.Value
     nodes: tuple[tuple[ir.Node, int], ...]

@@ -115,7 +115,7 @@ def test_mask_decoder_masks_every_step_when_a_convolution_keeps_its_rate(
 
 
 def with_sum(op: str, name: str, recipe: Recipe) -> ir.Model:
-    """The small decoder whose value `name` goes through `op` with `g` [1, channels, 1], as a speaker's embedding does."""
+    """The small decoder whose value `name` goes through `op` with `g` [1, channels, 1], as a speaker's is."""
     model = decoder_model(recipe)
     for node in model.graph.node:
         node.input[:] = ["conditioned" if value == name else value for value in node.input]

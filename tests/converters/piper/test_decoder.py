@@ -233,8 +233,8 @@ SPEAKERS = Recipe(speakers=4)
 def speaker_row(number: int) -> Array:
     """The embedding [1, hidden, 1] of a speaker of the small voice, read from what was written."""
     table = next(t for t in voice_model(SPEAKERS).graph.initializer if t.name == "emb_g.weight")
-    rows: Array = onnx.numpy_helper.to_array(table)
-    return rows[number].reshape(1, -1, 1)
+    row: Array = onnx.numpy_helper.to_array(table)[number].reshape(1, -1, 1)
+    return row
 
 
 @pytest.mark.parametrize(("asked", "speaks", "another"), [(None, 0, 1), (2, 2, 3), (3, 3, 0)])
@@ -276,5 +276,5 @@ def test_open_decoder_gives_the_other_speaker_what_the_whole_voice_says_with_tha
 
 
 def test_open_decoder_refuses_a_speaker_that_there_is_not(tmp_path: Path) -> None:
-    with pytest.raises(UserInput, match="--speaker 4: the voice voice.onnx has the speakers 0 to 3"):
+    with pytest.raises(UserInput, match=r"--speaker 4: the voice voice\.onnx has the speakers 0 to 3"):
         export_of(write_voice(tmp_path / "voice.onnx", SPEAKERS), speaker=4)
