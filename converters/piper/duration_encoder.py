@@ -11,10 +11,10 @@ from contracts.thresholds import SIMULATOR
 from converters.piper.decoder import VOICE
 from converters.piper.duration_evidence import DurationOriginal, evidence_of
 from converters.piper.duration_host import CONDITIONING, DURATIONS, STATS, duration_parts
-from converters.piper.duration_sentences import sentences_of, tokens_feed
-from converters.piper.voice import Voice, open_voice
+from converters.piper.duration_sentences import sentences_of
+from converters.piper.voice import open_voice, speaker_of
 from converters.remembered import Remembered
-from converters.stages import Array, Checkpoint, Opened, OpenSession, Stage, StageExport, StageOptions
+from converters.stages import Checkpoint, Opened, OpenSession, Stage, StageExport, StageOptions
 from surgery.normalise_static_inputs import normalise_static_inputs
 
 DEFAULT_WIDTHS = "128,192"
@@ -87,19 +87,22 @@ def open_encoder(checkpoint: Checkpoint, options: StageOptions, open_session: Op
     """Open a Piper voice at the duration encoder's seam.
 
     Raises:
-        UserInput, Refusal: see `open_voice`; also a voice that cannot be parted there.
+        UserInput, Refusal: see `open_voice`; also a voice that cannot be parted there, or has no such speaker.
     """
     widths = {f"n{width}": width for width in widths_of(options)}
     voice = open_voice(checkpoint.path, options.sample_rate)
     parts = duration_parts(voice)
     encode = Remembered(open_session(parts.encoder), REMEMBERED_RUNS)
-    original = DurationOriginal(voice, parts, encode, open_session)
+    original = DurationOriginal(voice, speaker_of(voice, options.speaker), parts, encode, open_session)
     return lambda role: _export(checkpoint, options, original, widths[role])
 
 
 def _export(checkpoint: Checkpoint, options: StageOptions, original: DurationOriginal, width: int) -> StageExport:
     voice = original.voice
-    full, *padded = (_feed(voice, ids, width) for ids in sentences_of(voice, width))
+    whole, *shorter = sentences_of(voice, width)
+    full = original.feed(whole, width, original.speaker)
+    # Padding comes with another speaker, as the decoder's.
+    padded = [original.feed(ids, width, original.other_speaker) for ids in shorter]
     shapes = {name: tuple(array.shape) for name, array in full.items()}
     return StageExport(
         stem=stem_of(width, options),
@@ -124,10 +127,6 @@ def _export(checkpoint: Checkpoint, options: StageOptions, original: DurationOri
     )
 
 
-def _feed(voice: Voice, ids: list[int], width: int) -> dict[str, Array]:
-    return tokens_feed(voice, ids, width)
-
-
 def _drift(original: DurationOriginal, width: int) -> Drift:
     """How far the frames of sentences may drift in fp16."""
     kept = width <= KEPT_WIDTH
@@ -146,7 +145,7 @@ STAGE = Stage(
     name="duration_encoder",
     summary="text encoder and duration predictor of a Piper voice, one engine a width in tokens (128, 192)",
     default_checkpoint=VOICE,
-    options=frozenset({"widths", "relative", "sample_rate"}),
+    options=frozenset({"widths", "relative", "speaker", "sample_rate"}),
     open=open_encoder,
     roles=roles,
 )

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import cycle
 
 import numpy as np
 import onnx_ir as ir
@@ -18,7 +19,7 @@ import onnx_ir as ir
 from contracts.seed import SEED
 from converters.piper.duration_host import CONDITIONING, DURATIONS, STATS, DurationParts
 from converters.piper.duration_seam import find_duration_seam
-from converters.piper.duration_sentences import filling, tokens_feed
+from converters.piper.duration_sentences import PAD_ID, filling, tokens_feed
 from converters.piper.host_half import LATENT, MASK, noise_inputs
 from converters.piper.utterances import SENTENCE, phoneme_ids
 from converters.piper.voice import Voice, voice_feed
@@ -43,8 +44,10 @@ SPARE_SPREAD = 100.0
 
 @dataclass(frozen=True)
 class Spoken:
-    """One run of the voice up to its decoder: what it was fed, what it drew, and what it gave by the parts' names."""
+    """One run of the voice up to its decoder: its ids and its inputs, what it drew, and what it gave by the parts'
+    names."""
 
+    ids: list[int]
     feed: dict[str, Array]
     noises: dict[str, Array]
     given: dict[str, Array]
@@ -60,12 +63,14 @@ class DurationOriginal:
 
     Attributes:
         voice: the voice.
+        speaker: number of the speaker who speaks.
         parts: its encoder and its host half.
         encode: runs the encoder, of any width.
         open_session: opens the others.
     """
 
     voice: Voice
+    speaker: int
     parts: DurationParts
     encode: Session
     open_session: OpenSession
@@ -74,16 +79,16 @@ class DurationOriginal:
     def spoken(self) -> Spoken:
         """The first sentence, spoken by the voice."""
         ids = phoneme_ids(self.voice, SENTENCE)
-        feed = voice_feed(self.voice, ids, self.voice.config.scales)
+        feed = voice_feed(self.voice, ids, self.voice.config.scales, self.speaker)
         noises = tuple(noise_inputs(self.voice).values())
         given = self.open_session(_up_to_the_latent(self.voice))(feed)
-        return Spoken(feed, {name: given[name] for name in noises}, given)
+        return Spoken(ids, feed, {name: given[name] for name in noises}, given)
 
     @cached_property
     def equalities(self) -> tuple[Equality, ...]:
         """The comparisons of cut and host half, which are the same for every width."""
         spoken, names = self.spoken, (LATENT, MASK, DURATIONS)
-        cut = self.exact(spoken.feed)
+        cut = self.exact(self.feed(spoken.ids, len(spoken.ids), self.speaker))
         host = self.open_session(self.parts.host)
         behind = {name: array for name, array in spoken.feed.items() if name != self.voice.inputs.ids}
         behind = {**behind, **spoken.noises}
@@ -106,18 +111,42 @@ class DurationOriginal:
             ),
         )
 
+    def feed(self, ids: list[int], width: int, speaker: int) -> dict[str, Array]:
+        """The encoder's inputs for `ids` in a graph of `width` tokens."""
+        return {**tokens_feed(self.voice, ids, width), **self._embedding(speaker)}
+
     def exact(self, feed: Mapping[str, Array]) -> dict[str, Array]:
         """What the cut gives on the tokens of `feed` alone, without padding."""
         ids, lengths = self.voice.inputs.ids, self.voice.inputs.lengths
-        count = int(feed[lengths][0])
-        given = {value.name: feed[value.name] for value in self.parts.encoder.graph.inputs if value.name}
-        return self.encode({**given, ids: feed[ids][:, :count]})
+        return self.encode({**feed, ids: feed[ids][:, : int(feed[lengths][0])]})
+
+    @property
+    def other_speaker(self) -> int:
+        """Somebody else; the same one where there is no other."""
+        return (self.speaker + 1) % self.voice.speakers
+
+    def _embedding(self, speaker: int) -> dict[str, Array]:
+        if self.parts.embedding is None:
+            return {}
+        fed = voice_feed(self.voice, [PAD_ID], self.voice.config.scales, speaker)
+        session = self._open_embedding
+        return session({str(value.name): fed[str(value.name)] for value in self.parts.embedding.graph.inputs})
+
+    @cached_property
+    def _open_embedding(self) -> Session:
+        assert self.parts.embedding is not None
+        return self.open_session(self.parts.embedding)
 
 
 def evidence_of(original: DurationOriginal, width: int) -> Evidence:
     """What the gates of the engine of `width` tokens compare."""
     counts = sorted({1, min(FEW_TOKENS, width), max(1, width - 1), width})
-    feeds = [tokens_feed(original.voice, filling(original.voice, count), width) for count in counts]
+    # By turns, two speak: a graph that makes nothing of who speaks is wrong on one of them.
+    speakers = cycle((original.speaker, original.other_speaker))
+    feeds = [
+        original.feed(filling(original.voice, count), width, speaker)
+        for count, speaker in zip(counts, speakers, strict=False)
+    ]
     return Evidence(
         equalities=original.equalities,
         expectations=tuple(
@@ -125,7 +154,7 @@ def evidence_of(original: DurationOriginal, width: int) -> Evidence:
                 gate=f"fp32.padded_n{count}",
                 runs=((feed, original.exact(feed)),),
                 minimum_db=PADDED_DB,
-                detail=f"the finished graph on {count} tokens in {width}, against the cut on these alone",
+                detail=f"the finished graph on {count} of {width} tokens, against the cut on these alone",
             )
             for count, feed in zip(counts, feeds, strict=True)
         ),

@@ -3,6 +3,8 @@
     ids [1, T] int64, lengths [1] int64 -> encoder -> stats [1, 2C, T], conditioning [1, H, T]
     stats, conditioning, lengths, scales, noises -> host -> z [1, C, N], y_mask [1, 1, N], durations [1, 1, T]
 
+Where it matters who speaks, the encoder also takes the speaker's embedding `g` [1, G, 1], which the host half gives.
+
 The engine has a fixed width, so the host is given wider statistics than there are tokens and cuts them to `lengths`:
 then it computes what the voice does of that many tokens. The voice takes the number of tokens from the shape of its
 ids; `lengths` stands for it here:
@@ -20,9 +22,9 @@ import onnx_ir as ir
 
 from contracts.errors import Refusal
 from converters.piper.duration_seam import DurationSeam, find_duration_seam
-from converters.piper.host_half import LATENT, MASK, NOISE_LATENT, host_half, noise_inputs
+from converters.piper.host_half import LATENT, MASK, NOISE_LATENT, SPEAKER, host_half, noise_inputs
 from converters.piper.voice import Voice
-from surgery.graph import ancestors, extract, input_at, value_named
+from surgery.graph import ancestors, extract, input_at, node_dependencies, value_named
 
 STATS, CONDITIONING, DURATIONS = "stats", "conditioning", "durations"
 
@@ -37,14 +39,14 @@ class DurationParts:
     Attributes:
         encoder: ids and their count to `stats` and `conditioning`, of any width: the original's nodes, unpatched.
         host: from there to the latent, its mask and the durations.
+        embedding: the voice's ids of who speaks to `g`, where the encoder takes that.
         duration_noises: names of the host's noises for durations: none where the voice draws none.
-        further: names of the encoder's inputs beside ids and lengths: who speaks.
     """
 
     encoder: ir.Model
     host: ir.Model
+    embedding: ir.Model | None
     duration_noises: tuple[str, ...]
-    further: tuple[str, ...]
 
 
 def duration_parts(voice: Voice) -> DurationParts:
@@ -58,39 +60,51 @@ def duration_parts(voice: Voice) -> DurationParts:
     latent, mask = (value_named(graph, name) for name in (LATENT, MASK))
     sampled = [value_named(graph, name) for name in (voice.inputs.scales, *noises)]
     seam = find_duration_seam(graph, latent, mask, sampled, str(voice.path))
-    further = _further(half, seam)
+    embedding = _embedding(half, seam)
     return DurationParts(
-        encoder=_encoder(voice, half, seam, further),
+        encoder=_encoder(voice, half, seam, () if embedding is None else (SPEAKER,)),
         host=_host(voice, half, seam),
+        embedding=embedding,
         duration_noises=tuple(name for name in noises if name != NOISE_LATENT),
-        further=further,
     )
 
 
-def _further(half: ir.Model, seam: DurationSeam) -> tuple[str, ...]:
-    """What the host half gives beside latent and mask, and the encoder reads too."""
+def _embedding(half: ir.Model, seam: DurationSeam) -> ir.Model | None:
+    """The part of the host half that makes `g`; None where there is none that the encoder reads."""
     ahead = ancestors([value_named(half.graph, name) for name in (seam.stats, seam.conditioning)])
-    others = [value for value in half.graph.outputs if value.name not in (LATENT, MASK)]
-    return tuple(str(value.name) for value in others if value.producer() in ahead)
+    made = [value for value in half.graph.outputs if value.name == SPEAKER and value.producer() in ahead]
+    makers = ancestors(made)
+    names = [str(value.name) for value in half.graph.inputs if any(node in makers for node in value.consumers())]
+    return extract(half, {name: name for name in names}, {SPEAKER: SPEAKER}) if made else None
 
 
 def _encoder(voice: Voice, half: ir.Model, seam: DurationSeam, further: tuple[str, ...]) -> ir.Model:
     names = (voice.inputs.ids, voice.inputs.lengths, *further)
-    try:
-        model = extract(
-            half,
-            inputs=dict(zip(names, names, strict=True)),
-            outputs={seam.stats: STATS, seam.conditioning: CONDITIONING},
-        )
-    except ValueError as error:
+    others = _other_inputs(half, seam, names)
+    if others:
         raise Refusal(
-            f"{voice.path}: its duration encoder reads more than {', '.join(names)}, which is not supported so far "
-            f"({error})."
-        ) from error
+            f"{voice.path}: its duration encoder also reads {', '.join(others)}; it is supported where it reads "
+            f"{', '.join(names)} and nothing else."
+        )
+    model = extract(
+        half,
+        inputs=dict(zip(names, names, strict=True)),
+        outputs={seam.stats: STATS, seam.conditioning: CONDITIONING},
+    )
     # Exporters state no types inside a graph; an output needs one.
     for value in model.graph.outputs:
         value.dtype, value.shape = ir.DataType.FLOAT, ir.Shape(["batch", _channels(value), "tokens"])
     return model
+
+
+def _other_inputs(half: ir.Model, seam: DurationSeam, names: tuple[str, ...]) -> list[str]:
+    """The inputs of the host half that the encoder depends on beside `names`."""
+    graph = half.graph
+    ahead = ancestors([value_named(graph, name) for name in (seam.stats, seam.conditioning)])
+    # What an embedding is made of does not count where the encoder takes that.
+    ahead -= ancestors([value for value in graph.outputs if value.name in names])
+    read = {value for node in ahead for value in node_dependencies(node)}
+    return [str(value.name) for value in graph.inputs if value in read and value.name not in names]
 
 
 def _host(voice: Voice, half: ir.Model, seam: DurationSeam) -> ir.Model:
