@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from contracts.errors import EXIT_DONE, EXIT_FAILED, RknnTtsError, UserInput
 from rknn_tts.hints import did_you_mean
+from rknn_tts.many_voices import is_pattern
 from rknn_tts.progress import Say
 from rknn_tts.report import TRACEBACK_VARIABLE, Report, report_of_failure
 from rknn_tts.request import Option, Request, options
@@ -104,12 +105,22 @@ def _with_hint(check: Callable[[], object], word: str, choices: tuple[str, ...] 
 
 
 def _engine(request: Request, say: Say) -> Report:
+    if is_pattern(request.checkpoint):
+        return _many(request, say)
     from rknn_tts import pipeline
 
     return Report(request, outcome=pipeline.engine(request, say))
 
 
+def _many(request: Request, say: Say) -> Report:
+    from rknn_tts.many import convert_many
+
+    return convert_many(request, say)
+
+
 def _export(request: Request, say: Say) -> Report:
+    if is_pattern(request.checkpoint):
+        return _many(request, say)
     from rknn_tts import pipeline
 
     return Report(request, outcome=pipeline.export(request, say))

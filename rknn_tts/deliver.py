@@ -71,6 +71,10 @@ def _write(stream: TextIO, write: Callable[[TextIO], object]) -> None:
 
 
 def _result_blocks(report: Report) -> list[Block]:
+    if report.parts:
+        from rknn_tts.present_many import many_blocks
+
+        return many_blocks(report)
     from rknn_tts import present
 
     presenters: Mapping[str, Callable[[Report], list[Block]]] = {

@@ -18,6 +18,9 @@ from rknn_tts.report import Report
 _XML = b"<"
 """How every report begins, whoever wrote it."""
 
+_COUNTED = ("tests", "failures", "errors", "skipped")
+"""What a suite, and all of them, say of their cases."""
+
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """What XML 1.0 cannot hold (its production 2, Char)."""
 
@@ -53,7 +56,19 @@ def _head(path: Path) -> bytes:
 
 
 def junit_xml(report: Report) -> bytes:
-    """The report as a JUnit document with one suite."""
+    """The report as a JUnit document with one suite, or with one for each checkpoint of many."""
+    told = [part.report for part in report.parts] or [report]
+    each = [_suite(one, of_many=bool(report.parts)) for one in told]
+    totals = {key: str(sum(int(suite.attrib[key]) for suite in each)) for key in _COUNTED}
+    suites = _element("testsuites", totals)
+    suites.extend(each)
+    ET.indent(suites)
+    text: bytes = ET.tostring(suites, encoding="utf-8", xml_declaration=True)
+    return text + b"\n"
+
+
+def _suite(report: Report, *, of_many: bool) -> ET.Element:
+    """The verdicts of `report`; `of_many`: the suite says of which checkpoint it is."""
     name = report.subject
     cases = [_case(name, verdict) for verdict in report.outcome.verdicts]
     told = any(verdict.status is Status.FAILED for verdict in report.outcome.verdicts)
@@ -66,14 +81,11 @@ def junit_xml(report: Report) -> bytes:
         "errors": sum(case.find("error") is not None for case in cases),
         "skipped": sum(case.find("skipped") is not None for case in cases),
     }
+    of_which = f" {report.request.checkpoint}" if of_many else ""
     attributes = {key: str(value) for key, value in counts.items()}
-    suites = _element("testsuites", attributes)
-    suite = _element("testsuite", {"name": f"rknn-tts {report.request.command}", **attributes})
+    suite = _element("testsuite", {"name": f"rknn-tts {report.request.command}{of_which}", **attributes})
     suite.extend(cases)
-    suites.append(suite)
-    ET.indent(suites)
-    text: bytes = ET.tostring(suites, encoding="utf-8", xml_declaration=True)
-    return text + b"\n"
+    return suite
 
 
 def _case(name: str, verdict: Verdict) -> ET.Element:

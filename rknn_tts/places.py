@@ -40,9 +40,13 @@ def voice_of(contract: Contract) -> str | None:
     """The VOICE of a path: the checkpoint's stem where the user gave one."""
     if contract.family is None or contract.source.kind != "checkpoint":
         return None
-    name = Path(contract.source.name).name
-    stem = Path(name).stem
-    return stem if stem.strip(".") else name  # of "...onnx" the stem is the folder above
+    return voice_name(Path(contract.source.name).name)
+
+
+def voice_name(file_name: str) -> str:
+    """The VOICE of a checkpoint in a file (or folder) of that name: its stem."""
+    stem = Path(file_name).stem
+    return stem if stem.strip(".") else file_name  # of "...onnx" the stem is the folder above
 
 
 def engine_places(contract: Contract, stem: str, target: str, output: str | None) -> Places:

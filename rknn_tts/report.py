@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from contracts.errors import EXIT_DONE, EXIT_FAILED, GateFailure, RknnTtsError, ToolFailure
-from contracts.serial import Json, to_json
+from contracts.serial import Json, from_json, parse_json, to_json
 from contracts.verdicts import Verdict
 from rknn_tts.outcome import Outcome
 from rknn_tts.request import Request
@@ -41,6 +41,7 @@ class Report:
         outcome: what was built, and the verdicts; of a failed command, those reached until then.
         subject: what was worked on: `family.stage`, or the stem of the file.
         extra: what the other commands found, by the key under which the JSON object holds it.
+        parts: of a command for many checkpoints, what each of them came to.
     """
 
     request: Request
@@ -49,6 +50,24 @@ class Report:
     outcome: Outcome = NOTHING
     subject: str = "rknn-tts"
     extra: Mapping[str, Any] = field(default_factory=dict)
+    parts: tuple[Part, ...] = ()
+
+
+@dataclass(frozen=True)
+class Part:
+    """What one checkpoint of many came to.
+
+    Attributes:
+        voice: its name.
+        report: of the command for it alone.
+        seconds: how long that took.
+        peak_bytes: resident memory of all its processes at one time, as sampled; 0 where it ended before a sample.
+    """
+
+    voice: str
+    report: Report
+    seconds: float
+    peak_bytes: int
 
 
 def report_of_failure(request: Request, error: BaseException, subject: str = "rknn-tts") -> Report:
@@ -66,8 +85,37 @@ def report_of_failure(request: Request, error: BaseException, subject: str = "rk
 
 def report_json(report: Report) -> str:
     """The one JSON object of `--json`, on one line; non-finite numbers are strings."""
+    # ASCII: a name may hold what the stream's encoding, or UTF-8 itself, cannot carry.
+    return json.dumps(_report_data(report), allow_nan=False) + "\n"
+
+
+def read_report(text: str, request: Request) -> Report:
+    """The report of the command `request` from the object in `text`, which `report_json` wrote.
+
+    Raises:
+        ValueError: it is no such object.
+    """
+    data = parse_json(text)
+    if not isinstance(data, dict) or data.get("schema") != SCHEMA:
+        raise ValueError(f"its schema is not {SCHEMA}")
+    empty = to_json(NOTHING)
+    assert isinstance(empty, dict)
+    members = [{**empty, **member} for member in data.get("members", [])]
+    told = from_json(_Told, data, "report")
+    return Report(request, told.exit_code, told.error, from_json(Outcome, {**empty, **data, "members": members}))
+
+
+@dataclass(frozen=True)
+class _Told:
+    """What an object of `report_json` says beside the outcome."""
+
+    exit_code: int
+    error: str | None
+
+
+def _report_data(report: Report) -> dict[str, Json]:
     outcome = report.outcome
-    data: dict[str, Json] = {
+    return {
         "schema": SCHEMA,
         "request": to_json(report.request),
         "exit_code": report.exit_code,
@@ -80,10 +128,15 @@ def report_json(report: Report) -> str:
         "log": outcome.log,
         "manifest": to_json(outcome.manifest),
         **({"members": [_member_json(member) for member in outcome.members]} if outcome.members else {}),
+        **({"results": [_part_data(part) for part in report.parts]} if report.parts else {}),
         **{key: to_json(value) for key, value in report.extra.items()},
     }
-    # ASCII: a name may hold what the stream's encoding, or UTF-8 itself, cannot carry.
-    return json.dumps(data, allow_nan=False) + "\n"
+
+
+def _part_data(part: Part) -> Json:
+    """The object that the command for this checkpoint alone prints, and what is known of it besides."""
+    known: dict[str, Json] = {"voice": part.voice, "seconds": part.seconds, "peak_memory_bytes": part.peak_bytes}
+    return {**_report_data(part.report), **known}
 
 
 def _member_json(member: Outcome) -> Json:

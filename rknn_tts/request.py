@@ -74,8 +74,13 @@ class Request:
     )
     stage: str | None = _option("The family's stage; its first one by default.", STREAMING)
     checkpoint: str | None = _option(
-        "The checkpoint to convert: a file, or a folder, hf://OWNER/REPO or random (qwen3); a package's by default.",
+        "The checkpoint to convert: a file, or a folder, hf://OWNER/REPO or random (qwen3); a package's by default. "
+        "A pattern ('voices/*.onnx') stands for many: engine and export convert each.",
         STREAMING,
+    )
+    jobs: int | None = _option(
+        "Convert at most so many checkpoints of a pattern at once; by default one a processor, as memory allows.",
+        CONVERTING,
     )
     window: int | None = _option("Width of the compiled window in latent frames.", CONVERTING)
     context: int | None = _option("Frames of context on each side of what a window emits.", CONVERTING)
@@ -149,7 +154,9 @@ class Request:
     )
     timeout_s: float | None = _option("Stop the toolkit after this many seconds.", (*BUILDING, "surgery"))
     memory_gb: float | None = _option(
-        "Stop the toolkit past this many GB; 90 % of the machine by default.", (*BUILDING, "surgery")
+        "Stop the toolkit past this many GB, and of many checkpoints those that would take more together; 90 % of the "
+        "machine by default.",
+        (*BUILDING, "surgery"),
     )
     json: bool = _option("Print one JSON object instead of text.", EVERY, False)
     junit: str | None = _option("Write the verdicts to this file as JUnit XML.", WRITING)

@@ -1,0 +1,190 @@
+"""What a pattern stands for, and the command of each voice."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from contracts.errors import UserInput
+from rknn_tts.cli import run
+from rknn_tts.many_voices import (
+    Voice,
+    check_many,
+    find_voices,
+    found_note,
+    is_pattern,
+    request_for,
+    size_bytes,
+    words_of,
+)
+from rknn_tts.outcome import Outcome
+from rknn_tts.progress import Say
+from rknn_tts.request import Request
+from tests.rknn_tts.samples import OUTCOME
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def touch(*names: str) -> None:
+    for name in names:
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
+        Path(name).write_bytes(name.encode())
+
+
+def found_names(pattern: str, folders: bool = False) -> list[str]:
+    return [str(voice.path) for voice in find_voices(pattern, folders).voices]
+
+
+@pytest.mark.parametrize(
+    ("checkpoint", "expected"),
+    [
+        ("voices/*.onnx", True),
+        ("voices/?.onnx", True),
+        ("voices/[ab].onnx", True),
+        ("voices/**", True),
+        ("voices/a.onnx", False),
+        ("a[1].onnx", False),  # a file is called so
+        ("a*", False),  # and so is a folder
+        ("a[2].onnx", True),
+        ("random", False),
+        ("hf://OWNER/*", False),
+        (None, False),
+    ],
+)
+def test_is_pattern_when_it_stands_for_several(checkpoint: str | None, expected: bool) -> None:
+    touch("a[1].onnx", "a*/x")
+    assert is_pattern(checkpoint) is expected
+
+
+def test_find_voices_takes_checkpoints_only_and_counts_the_others() -> None:
+    touch("v/b.onnx", "v/b.onnx.json", "v/a.onnx", "v/a.onnx.json", "v/k.pth", "v/README.md", "v/sub/c.onnx")
+    found = find_voices("v/*", folders=False)
+    assert found.voices == (
+        Voice("a", Path("v/a.onnx")),
+        Voice("b", Path("v/b.onnx")),
+        Voice("k", Path("v/k.pth")),
+    )
+    assert (found.others, found.twins) == (4, 0)  # two JSONs, README, the folder
+    assert found_note("v/*", found) == "v/*: 3 checkpoints, 4 other files left out."
+    assert found_names("v/**/*.onnx") == ["v/a.onnx", "v/b.onnx", "v/sub/c.onnx"]
+    assert found_names("v/[!a].onnx") == ["v/b.onnx"]
+
+
+def test_find_voices_takes_folders_where_a_stage_does() -> None:
+    touch("v/one/model.pth", "v/two/model.pth", "v/notes.txt")
+    assert found_names("v/*", folders=True) == ["v/one", "v/two"]
+
+
+def test_find_voices_takes_each_file_once_by_its_own_name() -> None:
+    touch("v/z.onnx", "v/y.onnx")
+    Path("v/a.onnx").symlink_to("z.onnx")
+    os.link("v/y.onnx", "v/yy.onnx")
+    Path("v/gone.onnx").symlink_to("nowhere")
+    found = find_voices("v/*.onnx", folders=False)
+    assert [voice.path.name for voice in found.voices] == ["y.onnx", "z.onnx"]
+    assert (found.others, found.twins) == (1, 2)
+    assert found_note("p", found).endswith("1 other file left out, 2 further names of the same files left out.")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "said"),
+    [
+        ("none/*.onnx", "--checkpoint none/*.onnx: there is no checkpoint: it matches nothing"),
+        ("v/*.json", "--checkpoint v/*.json: there is no checkpoint: none of the 1 it matches is one"),
+    ],
+)
+def test_find_voices_refuses_when_there_is_none(pattern: str, said: str) -> None:
+    touch("v/a.onnx.json")
+    with pytest.raises(UserInput) as refused:
+        find_voices(pattern, folders=False)
+    assert str(refused.value).startswith(said)
+
+
+def test_find_voices_refuses_when_two_would_be_called_alike() -> None:
+    touch("a/x.onnx", "b/x.onnx")
+    with pytest.raises(UserInput) as refused:
+        find_voices("*/x.onnx", folders=False)
+    assert str(refused.value) == (
+        "a/x.onnx and b/x.onnx would both go to a folder x; rename one, or build them by two commands with an --output "
+        "each."
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (
+            {"output": "out/one.rknn"},
+            "--output out/one.rknn: each voice gets a folder of its own there; name a folder.",
+        ),
+        ({"output": "file"}, "--output file: each voice"),
+        ({"sample": "file"}, "--sample file: each voice"),
+        ({"save_checkpoint": "x.pth"}, "--save-checkpoint names one file"),
+    ],
+)
+def test_check_many_refuses_when_one_file_is_named(options: dict[str, str], said: str) -> None:
+    touch("file")
+    with pytest.raises(UserInput) as refused:
+        check_many(Request("engine", **options))  # type: ignore[arg-type]
+    assert str(refused.value).startswith(said)
+
+
+def test_check_many_lets_folders_pass() -> None:
+    Path("v1.0").mkdir()
+    check_many(Request("engine", output="v1.0", sample="s.new"))
+    check_many(Request("engine", output="new.d/"))
+    check_many(Request("engine"))
+
+
+def test_request_for_gives_each_voice_its_own_folders() -> None:
+    asked = Request(
+        "engine", family="piper", checkpoint="v/*", output="out", sample="wav", jobs=3, junit="j.xml", memory_gb=4.0
+    )
+    made = request_for(asked, Voice("a.b", Path("v/a.b.onnx")))
+    assert made == Request(
+        "engine",
+        family="piper",
+        checkpoint="v/a.b.onnx",
+        output="out/a.b/",
+        sample="wav/a.b/",
+        memory_gb=4.0,
+        json=True,
+    )
+
+
+def test_words_of_mean_the_same_request_when_they_are_read_again(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    heard: list[Request] = []
+
+    def take(request: Request, say: Say) -> Outcome:
+        heard.append(request)
+        return OUTCOME
+
+    monkeypatch.setattr("rknn_tts.pipeline.engine", take)
+    asked = Request(
+        "engine",
+        family="piper",
+        target="rk3588",
+        checkpoint="-odd name.onnx",
+        window=93,
+        decoder_mask=True,
+        no_pass=["one", "two"],
+        memory_gb=0.1,
+        timeout_s=1e8,
+        text="- a 'text'",
+        json=True,
+    )
+    assert run(words_of(asked)) == 0
+    assert heard == [asked]
+
+
+def test_size_bytes_is_of_a_file_or_of_all_in_a_folder() -> None:
+    touch("v/12", "v/w/1234")  # each holds its own name
+    assert (size_bytes(Path("v/12")), size_bytes(Path("v")), size_bytes(Path("none"))) == (4, 12, 0)
