@@ -7,38 +7,21 @@ else is refused. torch is imported here only, when such a file is read or writte
 from __future__ import annotations
 
 import io
-import struct
 import warnings
 from collections.abc import Iterator, Mapping
-from importlib.util import find_spec
 from pathlib import Path
-from pickle import UnpicklingError
 
 import numpy as np
 from numpy.typing import NDArray
 
-from contracts.errors import Refusal, ToolFailure, UserInput
+from contracts.errors import Refusal
 from converters.kokoro.layout import TOP_KEYS, WRAPPER
+from converters.torch_file import check_torch, kind_of, load_torch
 
 Weights = dict[str, NDArray[np.float32]]
 
-_OF_DAMAGE = (
-    ArithmeticError,
-    AssertionError,
-    AttributeError,
-    EOFError,
-    LookupError,
-    MemoryError,
-    OSError,
-    RuntimeError,
-    TypeError,
-    ValueError,
-    struct.error,
-)
-"""What torch.load raises on damaged files, as found by damaging some; it documents nothing."""
-
-_ZIP, _PICKLE = b"PK", b"\x80"
-"""How the files that torch writes begin: since version 1.6, and before."""
+_WHAT_FOR = "it reads and writes Kokoro's .pth"
+_INSTEAD = "Kokoro is read from the official .pth, or from an ONNX whose name ends in .onnx"
 
 _COUNTERS = (".position_ids", ".num_batches_tracked")
 """Buffers of whole numbers that older versions of transformers and torch saved; no weights."""
@@ -59,10 +42,10 @@ def read_pth(path: Path) -> Weights:
         UserInput: no such file, damaged, or another format.
         Refusal: it holds code, is another model's, or its tensors are not float32.
     """
-    held = _load(path)
+    held = load_torch(path, _WHAT_FOR, _INSTEAD)
     if not isinstance(held, dict):
         raise Refusal(
-            f"{path}: is no Kokoro checkpoint: it is {_kind(held)}, not a dictionary of state dicts; give the "
+            f"{path}: is no Kokoro checkpoint: it is {kind_of(held)}, not a dictionary of state dicts; give the "
             "official kokoro-v1_0.pth."
         )
     keys = [str(key) for key in held]
@@ -88,7 +71,7 @@ def pth_bytes(weights: Mapping[str, NDArray[np.float32]]) -> bytes:
     Raises:
         ToolFailure: torch is not installed.
     """
-    _check_torch()
+    check_torch(_WHAT_FOR)
     import torch
 
     tops: dict[str, dict[str, torch.Tensor]] = {top: {} for top in TOP_KEYS}
@@ -115,60 +98,10 @@ def _differs(keys: list[str]) -> str:
     return f" ({' and '.join(parts)})"
 
 
-def _check_torch() -> None:
-    if find_spec("torch") is None:
-        raise ToolFailure(
-            "torch is not installed in this environment, and it reads and writes Kokoro's .pth; install it with the "
-            "toolchain's requirements."
-        )
-
-
-def _load(path: Path) -> object:
-    _check_torch()
-    import torch
-
-    if path.is_dir():
-        raise UserInput(f"{path}: is a folder, a checkpoint is expected.")
-    try:
-        if not path.stat().st_size:
-            raise UserInput(f"{path}: is empty; get the checkpoint again.")
-        _check_beginning(path)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of what the file's format was called in other versions
-            return torch.load(path, map_location="cpu", weights_only=True)
-    except FileNotFoundError as error:
-        raise UserInput(f"{path}: there is no such file.") from error
-    except UnpicklingError as error:
-        if "WeightsUnpickler" in str(error) or "GLOBAL" in str(error):
-            raise Refusal(
-                f"{path}: holds objects or code besides tensors, and nothing in a checkpoint is run; give the official "
-                "file, or save the state dicts alone."
-            ) from error
-        raise _damaged(path, error) from error
-    except _OF_DAMAGE as error:
-        raise _damaged(path, error) from error
-
-
-def _check_beginning(path: Path) -> None:
-    """Another format is said to be one: what torch says of it is about its own needs."""
-    with path.open("rb") as file:
-        begins = file.read(len(_ZIP))
-    if not begins.startswith((_ZIP, _PICKLE)):
-        raise UserInput(
-            f"{path}: is no torch checkpoint, whatever its name says; Kokoro is read from the official .pth, or from "
-            "an ONNX whose name ends in .onnx."
-        )
-
-
-def _damaged(path: Path, error: Exception) -> UserInput:
-    line = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
-    return UserInput(f"{path}: is no torch checkpoint, or is damaged ({line:.120}); get the checkpoint again.")
-
-
 def _tensors(path: Path, top: str, held: object) -> Iterator[tuple[str, object]]:
     """Full names, with the wrapper's part, and what is held there."""
     if not isinstance(held, dict):
-        raise Refusal(f"{path}: {top} is {_kind(held)}, not a state dict; give the official kokoro-v1_0.pth.")
+        raise Refusal(f"{path}: {top} is {kind_of(held)}, not a state dict; give the official kokoro-v1_0.pth.")
     for key, tensor in held.items():
         if not isinstance(key, str):
             raise Refusal(f"{path}: {top} has the key {key!r:.40}, which is no name; save the checkpoint again.")
@@ -180,7 +113,7 @@ def _array(path: Path, name: str, held: object) -> NDArray[np.float32] | None:
     import torch
 
     if not isinstance(held, torch.Tensor) or held.layout != torch.strided:
-        raise Refusal(f"{path}: {name} is {_kind(held)}, not a tensor.")
+        raise Refusal(f"{path}: {name} is {kind_of(held)}, not a tensor.")
     if name.endswith(_COUNTERS) and not held.dtype.is_floating_point:
         return None
     if held.dtype != torch.float32:
@@ -194,11 +127,3 @@ def _array(path: Path, name: str, held: object) -> NDArray[np.float32] | None:
             raise Refusal(f"{path}: {name} is not all {neutral}: norms that were trained so are not supported.")
         return None
     return array
-
-
-def _kind(held: object) -> str:
-    import torch
-
-    if not isinstance(held, torch.Tensor):
-        return f"of the type {type(held).__name__}"
-    return "a tensor" if held.layout == torch.strided else "a sparse tensor"

@@ -180,7 +180,7 @@ def test_read_pth_says_so_when_there_is_no_file_to_read(
 
 
 def test_read_pth_says_so_when_torch_is_not_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("converters.kokoro.pth_file.find_spec", lambda name: None)
+    monkeypatch.setattr("converters.torch_file.find_spec", lambda name: None)
     with pytest.raises(ToolFailure, match="torch is not installed in this environment"):
         read_pth(tmp_path / "model.pth")
 

@@ -1,0 +1,1 @@
+"""The family `inflect`: Inflect v2, Micro and Nano."""

@@ -1,0 +1,19 @@
+"""The stage `inflect decoder`: latent and mask to samples, at one fixed window. No torch."""
+
+from __future__ import annotations
+
+from converters.inflect.checkpoint import RANDOM_NANO, locate
+from converters.inflect.decoder import open_decoder
+from converters.stages import Stage, of_one
+
+STAGE = Stage(
+    family="inflect",
+    name="decoder",
+    summary="VITS decoder of Inflect v2, Micro and Nano: latent frames to samples (window 256 = 32 + 192 + 32)",
+    default_checkpoint=None,
+    options=frozenset({"window", "context", "no_decoder_mask"}),
+    open=lambda checkpoint, options, open_session: of_one(open_decoder(checkpoint, options, open_session)),
+    extras=frozenset({"torch"}),
+    locate=locate,
+    checkpoints=f"FOLDER, SLICE.onnx, random or {RANDOM_NANO}",
+)

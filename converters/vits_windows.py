@@ -1,0 +1,110 @@
+"""What decoders of a VITS have in common whose fixed window is walked over a latent: the window, latents, their decode.
+
+Such a decoder takes a latent `z` [1, C, N] and its frame mask `y_mask` [1, 1, N], and gives `audio`, N * hop samples.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from rknn_tts_runtime.windows import cut_window, decode_windowed
+
+from contracts.contract import Window
+from contracts.errors import UserInput
+from converters.stages import Array, FloatArray, Session
+
+LATENT, MASK, AUDIO = "z", "y_mask", "audio"
+"""Names of a decoder's inputs and its output."""
+
+PADDED_PART = 3
+"""Of a window with padding: one in so many frames is."""
+
+
+@dataclass(frozen=True)
+class Latent:
+    """What stands at the seam: the latent [1, C, N] and its frame mask [1, 1, N], float32."""
+
+    latent: FloatArray
+    mask: FloatArray
+
+    @property
+    def frames(self) -> int:
+        """N."""
+        return int(self.mask.shape[-1])
+
+    @property
+    def feed(self) -> dict[str, Array]:
+        """As inputs of a decoder."""
+        return {LATENT: self.latent, MASK: self.mask}
+
+    def first(self, frames: int) -> Latent:
+        """Its first frames."""
+        return Latent(self.latent[..., :frames], self.mask[..., :frames])
+
+    def padded(self) -> Latent:
+        """The same with its last third replaced by padding, as a walk pads a short utterance: zeros."""
+        kept = self.frames - self.frames // PADDED_PART
+        return Latent(
+            cut_window(self.latent[..., :kept], 0, kept, self.frames),
+            cut_window(self.mask[..., :kept], 0, kept, self.frames),
+        )
+
+
+@dataclass(frozen=True)
+class UsualWindow:
+    """A stage's default window, and how wide one may be.
+
+    Attributes:
+        emitted: frames that an interior window emits.
+        context: frames on each side.
+        widest: frames of the widest window that can be checked.
+    """
+
+    emitted: int
+    context: int
+    widest: int
+
+
+def window_of(usual: UsualWindow, frames: int | None, context: int | None, hop: int, sample_rate: int | None) -> Window:
+    """The window of `frames` with `context` on each side, the usual ones where the user says nothing.
+
+    Raises:
+        UserInput: the context leaves nothing to emit, or the window is wider than can be checked.
+    """
+    context = usual.context if context is None else context
+    frames = usual.emitted + 2 * context if frames is None else frames
+    emitted = frames - 2 * context
+    if frames > usual.widest:
+        raise UserInput(f"--window {frames}: the widest window that can be checked has {usual.widest} frames.")
+    if context < 0 or emitted < 1:
+        raise UserInput(
+            f"--window {frames} --context {context}: a window needs room for the context on both sides and "
+            f"at least one frame to emit: --window {2 * max(context, 0) + 1} or more."
+        )
+    return Window(frames, emitted, context, context, hop, sample_rate)
+
+
+def decode(session: Session, said: Latent, given: Mapping[str, Array] | None = None) -> FloatArray:
+    """The samples of a decoder on all of `said`; `given` are its other inputs."""
+    return np.asarray(session({**(given or {}), **said.feed})[AUDIO], np.float32).reshape(-1)
+
+
+def decode_by_windows(session: Session, said: Latent, window: Window, context: int) -> FloatArray:
+    """The same by windows of `window`'s width with another `context`, as the board walks."""
+
+    def run(latent: FloatArray, mask: FloatArray) -> FloatArray:
+        return decode(session, Latent(latent, mask))
+
+    pcm = decode_windowed(run, said.latent, said.mask, window.frames, context, context, window.hop)
+    return np.asarray(pcm, np.float32)
+
+
+def snr_db(reference: NDArray[np.float32], measured: NDArray[np.float32]) -> float:
+    """Signal-to-noise ratio of `measured`, for a measurement, two decimals; infinity where nothing is left of it."""
+    noise = float(np.sum(np.square(np.float64(measured) - reference)))
+    signal = float(np.sum(np.square(np.float64(reference))))
+    return round(10 * math.log10(signal / noise), 2) if noise and signal else math.inf
