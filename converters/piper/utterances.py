@@ -30,9 +30,6 @@ SENTENCE = "ðə bˈɜːtʃ kənˈuː slˈɪd ɔn ðə smˈuːð plˈæŋks, ɡl
 """The first Harvard sentence and a piece of the second (IEEE 1969), in espeak-ng's en-us phonemes as Piper writes them:
 some 250 frames, a little more than two windows. Repeated or cut for utterances of another length."""
 
-NOISE_FRAMES = 300
-"""Length of the white-noise latent on which the context was measured (family-facts, Piper decoder)."""
-
 NOISE_STEPS = 16384
 """Frames of noise given to the host half: more than any sentence here takes; what is not needed is cut off."""
 
@@ -100,6 +97,7 @@ class Host:
         noises: names of the noise inputs (`noise_inputs`).
         sentence_frames: how many frames SENTENCE takes at the voice's own scales, durations without noise.
         speaker: number of the speaker who speaks.
+        language: number of the language that is spoken.
     """
 
     voice: Voice
@@ -107,6 +105,16 @@ class Host:
     noises: tuple[str, ...]
     sentence_frames: int
     speaker: int = 0
+    language: int = 0
+
+    @property
+    def several(self) -> bool:
+        """Whether others speak too, or in other languages."""
+        return self.voice.speakers > 1 or self.voice.languages > 1
+
+    def feed(self, ids: list[int], scales: Scales) -> dict[str, Array]:
+        """The voice's inputs for one sentence."""
+        return voice_feed(self.voice, ids, scales, self.speaker, self.language)
 
 
 def open_host(voice: Voice, session: Session, speaker: int = 0) -> Host:
@@ -118,13 +126,13 @@ def open_host(voice: Voice, session: Session, speaker: int = 0) -> Host:
     return as_speaker(Host(voice, session, tuple(noise_inputs(voice).values()), 0), speaker)
 
 
-def as_speaker(host: Host, speaker: int) -> Host:
-    """The same host half, spoken by `speaker`.
+def as_speaker(host: Host, speaker: int, language: int = 0) -> Host:
+    """The same host half, spoken by `speaker` in `language`.
 
     Raises:
         Refusal: see `open_host`.
     """
-    host = dataclasses.replace(host, speaker=speaker)
+    host = dataclasses.replace(host, speaker=speaker, language=language)
     spoken = run_host(host, phoneme_ids(host.voice, SENTENCE), host.voice.config.scales)
     check_seam(host.voice, spoken)
     return dataclasses.replace(host, sentence_frames=spoken.frames)
@@ -143,7 +151,7 @@ def run_host(host: Host, ids: list[int], scales: Scales, noise: FloatArray | Non
     quiet: dict[str, Array] = dict.fromkeys(host.noises, zeros)
     # One channel of zeros stands for all of the latent's: it broadcasts.
     quiet[NOISE_LATENT] = np.zeros((1, 1, NOISE_STEPS), np.float32) if noise is None else noise
-    return _at_seam(host.session({**voice_feed(host.voice, ids, scales, host.speaker), **quiet}))
+    return _at_seam(host.session({**host.feed(ids, scales), **quiet}))
 
 
 def _at_seam(got: Mapping[str, Array]) -> Latent:
@@ -226,8 +234,8 @@ def speak(speaker: Speaker, name: str, ids: list[int], scales: Scales) -> Spoken
         Refusal: what stands at the seam is no latent and mask, or the samples are not hop times the frames.
     """
     voice = speaker.host.voice
-    fed = voice_feed(voice, ids, scales, speaker.host.speaker)
-    got = {key: np.asarray(value, np.float32) for key, value in speaker.whole(fed).items()}
+    run = speaker.whole(speaker.host.feed(ids, scales))
+    got = {key: np.asarray(value, np.float32) for key, value in run.items()}
     latent = _at_seam(got)
     check_seam(voice, latent)
     if got[AUDIO].size != latent.frames * voice.seam.hop:
@@ -240,72 +248,11 @@ def speak(speaker: Speaker, name: str, ids: list[int], scales: Scales) -> Spoken
     return Spoken(ids, scales, utterance, noises)
 
 
-SHORT, ONE_WINDOW, SEVERAL_WINDOWS = "encoder_short", "encoder_one_window", "encoder_several_windows"
-OTHER_SPEAKER = "encoder_other_speaker"
-"""Names of the utterances, for their verdicts."""
-
-
 def other_speaker(host: Host) -> Host:
-    """The host half spoken by somebody else, the next speaker; by the same one where there is no other."""
-    return as_speaker(host, (host.speaker + 1) % host.voice.speakers) if host.voice.speakers > 1 else host
-
-
-def encoder_utterances(speaker: Speaker, window: int) -> dict[str, Spoken]:
-    """Latents of the voice's own encoder: shorter than a window, one window, several (with its own durations).
-
-    Of a voice of several speakers also one window of another speaker than the one who was asked for: a graph that makes
-    nothing of who speaks would decode the others right.
-    """
-    host, scales = speaker.host, speaker.host.voice.config.scales
-    short, one = sized_ids(host, max(1, window * 2 // 3)), sized_ids(host, window)
-    several = sized_ids(host, 2 * window + window // 4)
-    spoken = {
-        SHORT: speak(speaker, SHORT, short, (scales[0], scales[1], 0.0)),
-        ONE_WINDOW: speak(speaker, ONE_WINDOW, one, scaled_to(host, one, window)),
-        SEVERAL_WINDOWS: speak(speaker, SEVERAL_WINDOWS, several, scales),
-    }
-    if host.voice.speakers > 1:
-        other = other_speaker(host)
-        ids = sized_ids(other, window)
-        somebody = dataclasses.replace(speaker, host=other)
-        spoken[OTHER_SPEAKER] = speak(somebody, OTHER_SPEAKER, ids, scaled_to(other, ids, window))
-    return spoken
-
-
-def unreached_lengths(spoken: dict[str, Spoken], window: int) -> dict[str, str]:
-    """The gates that stay without material because this voice's utterances have other lengths, with the reason."""
-    frames = {name: item.utterance.mask.shape[-1] for name, item in spoken.items()}
-    owed = {
-        f"fp32.{SHORT}.short": (SHORT, frames[SHORT] < window, f"fewer than {window}"),
-        **{
-            f"fp32.{name}.whole": (name, window <= frames[name] < 2 * window, f"{window}, or little more")
-            for name in (ONE_WINDOW, OTHER_SPEAKER)
-            if name in frames
-        },
-        f"fp32.{SEVERAL_WINDOWS}.whole": (SEVERAL_WINDOWS, frames[SEVERAL_WINDOWS] > window, f"more than {window}"),
-    }
-    return {
-        gate: f"it could not run: no utterance of this voice has {wanted} frames, the nearest has {frames[name]}"
-        for gate, (name, reached, wanted) in owed.items()
-        if not reached
-    }
-
-
-def noise_utterance(decode: Session, channels: int, window: int, given: Mapping[str, Array] | None = None) -> Utterance:
-    """White noise at the seam: the facts' length, or two windows where that is longer.
-
-    Args:
-        decode: the unpatched cut, of any length (`decoder_cut`).
-        channels: width of the latent.
-        window: frames of the compiled window.
-        given: the speaker's embedding, where the cut takes one.
-    """
-    given = given or {}
-    frames = max(NOISE_FRAMES, 2 * window)
-    latent = np.random.default_rng(SEED).standard_normal((1, channels, frames)).astype(np.float32)
-    mask = np.ones((1, 1, frames), np.float32)
-    samples = np.asarray(decode({**given, LATENT: latent, MASK: mask})[AUDIO], np.float32).reshape(-1)
-    return Utterance(f"noise_{frames}_frames", latent, mask, samples, given)
+    """The host half spoken by somebody else: the next speaker, in the next language; itself where there is no other."""
+    voice = host.voice
+    speaker, language = (host.speaker + 1) % voice.speakers, (host.language + 1) % voice.languages
+    return as_speaker(host, speaker, language) if host.several else host
 
 
 def decoder_cut(voice: Voice) -> ir.Model:

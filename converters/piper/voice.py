@@ -33,6 +33,7 @@ class Voice:
         config: what its JSON states.
         symbols: rows of the phoneme embedding, read from the graph.
         speakers: how many there are, rows of the speaker embedding; 1 where there is none.
+        languages: how many there are in the speaker's embedding; 1 where it has none.
         sample_rate: from the graph's metadata or the JSON; None where neither states it.
     """
 
@@ -43,6 +44,7 @@ class Voice:
     config: VoiceConfig
     symbols: int
     speakers: int
+    languages: int
     sample_rate: int | None
 
 
@@ -67,9 +69,10 @@ def open_voice(path: Path, sample_rate: int | None = None) -> Voice:
     symbols = table_rows(value_named(model.graph, inputs.ids))
     if symbols is None:
         raise Refusal(f"{path}: is no Piper voice: its input {inputs.ids} does not index a phoneme embedding.")
-    speakers = 1
-    if inputs.speaker is not None:
-        speakers = table_rows(value_named(model.graph, inputs.speaker.name)) or 1
+    speakers, languages = (
+        1 if given is None else table_rows(value_named(model.graph, given.name)) or 1
+        for given in (inputs.speaker, inputs.language)
+    )
     beside = config_path(path)
     _agree(path, beside, "samples per frame (hop)", seam.hop, config.hop)
     _agree(path, beside, "rows of the phoneme embedding (num_symbols)", symbols, config.symbols)
@@ -87,12 +90,14 @@ def open_voice(path: Path, sample_rate: int | None = None) -> Voice:
             f"the graph's speaker embedding has {speakers} row{'s' * (speakers > 1)}."
         )
     rate = _sample_rate(model, path, config, sample_rate)
-    return Voice(path, model, seam, inputs, config, symbols, speakers, rate)
+    return Voice(path, model, seam, inputs, config, symbols, speakers, languages, rate)
 
 
-def voice_feed(voice: Voice, ids: list[int], scales: tuple[float, float, float], speaker: int = 0) -> dict[str, Array]:
-    """The voice's inputs for one sentence of `ids`, spoken by `speaker`."""
-    return voice.inputs.feed(ids, scales, speaker)
+def voice_feed(
+    voice: Voice, ids: list[int], scales: tuple[float, float, float], speaker: int = 0, language: int = 0
+) -> dict[str, Array]:
+    """The voice's inputs for one sentence of `ids`, spoken by `speaker` in `language`."""
+    return voice.inputs.feed(ids, scales, speaker, language)
 
 
 def speaker_of(voice: Voice, number: int | None) -> int:

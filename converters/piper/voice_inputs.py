@@ -69,6 +69,7 @@ class VoiceInputs:
         scales: name of the scales, [3] float32.
         speaker: the speaker's id; None for a voice of one speaker.
         extras: further inputs, which the host half takes.
+        language: the one of them that is an id in the speaker's embedding; None where there is none.
         unread: names of inputs that the samples do not depend on, which are left out.
         ids_shape: the shape that the ids state.
     """
@@ -78,6 +79,7 @@ class VoiceInputs:
     scales: str
     speaker: ExtraInput | None = None
     extras: tuple[ExtraInput, ...] = ()
+    language: ExtraInput | None = None
     unread: tuple[str, ...] = ()
     ids_shape: tuple[int | str | None, ...] = (None, None)
 
@@ -87,17 +89,17 @@ class VoiceInputs:
         speaker = () if self.speaker is None else (self.speaker.name,)
         return (self.ids, self.lengths, self.scales, *speaker, *(extra.name for extra in self.extras))
 
-    def feed(self, ids: list[int], scales: tuple[float, float, float], speaker: int) -> dict[str, Array]:
-        """The inputs for one sentence of `ids`, spoken by `speaker`."""
+    def feed(self, ids: list[int], scales: tuple[float, float, float], speaker: int, language: int) -> dict[str, Array]:
+        """The inputs for one sentence of `ids`, spoken by `speaker` in `language`."""
         fed: dict[str, Array] = {
             self.ids: np.array([ids], np.int64),
             self.lengths: np.array([len(ids)], np.int64),
             self.scales: np.array(scales, np.float32),
         }
-        if self.speaker is not None:
-            zeros = self.speaker.zeros(len(ids), self.ids_shape)
-            fed[self.speaker.name] = np.full_like(zeros, speaker)
-        return {**fed, **{extra.name: extra.zeros(len(ids), self.ids_shape) for extra in self.extras}}
+        numbers = {given.name: n for given, n in ((self.speaker, speaker), (self.language, language)) if given}
+        others = (*self.extras, *((self.speaker,) if self.speaker else ()))
+        zeros = {given.name: given.zeros(len(ids), self.ids_shape) for given in others}
+        return {**fed, **{name: array + array.dtype.type(numbers.get(name, 0)) for name, array in zeros.items()}}
 
 
 def find_inputs(graph: ir.Graph, seam: VitsSeam, where: str) -> VoiceInputs:
@@ -128,13 +130,15 @@ def find_inputs(graph: ir.Graph, seam: VitsSeam, where: str) -> VoiceInputs:
     read = _read_for(graph, seam.output)
     further = [value for value in real if value not in (ids, lengths, scales)]
     speaker = _speaker([value for value in further if value in read], seam)
-    extras = [value for value in further if value in read and value is not speaker]
+    extras = [_described(value, where) for value in further if value in read and value is not speaker]
+    language = [extra for extra in extras if extra.name in seam.speaker_inputs]
     return VoiceInputs(
         str(ids.name),
         str(lengths.name),
         str(scales.name),
         None if speaker is None else _described(speaker, where),
-        tuple(_described(value, where) for value in extras),
+        tuple(extras),
+        language[0] if language else None,
         tuple(str(value.name) for value in further if value not in read),
         _shape(ids),
     )

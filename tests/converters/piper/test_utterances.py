@@ -11,11 +11,8 @@ from converters.piper.host_half import host_half
 from converters.piper.utterances import (
     SENTENCE,
     Latent,
-    Spoken,
     check_seam,
     decoder_cut,
-    encoder_utterances,
-    noise_utterance,
     open_host,
     open_speaker,
     padded,
@@ -24,10 +21,9 @@ from converters.piper.utterances import (
     run_host,
     scaled_to,
     sized_ids,
-    unreached_lengths,
+    speak,
 )
 from converters.piper.voice import Voice, open_voice
-from converters.stages import Utterance
 from tests.converters.voices import opened, save, whole_voice
 from tests.onnx_runs import open_session, run
 from tests.vits_writer.recipe import ALPHABET, Recipe
@@ -145,65 +141,16 @@ def test_sized_ids_take_about_so_many_frames(tmp_path: Path, frames: int) -> Non
     assert 0.6 * frames - 10 <= got <= 1.6 * frames + 10
 
 
-@pytest.mark.parametrize("window", [64, 109, 512])
-def test_encoder_utterances_are_shorter_than_a_window_one_and_several(tmp_path: Path, window: int) -> None:
-    recipe = Recipe()
-    voice = opened(tmp_path, recipe)
-    speaker = open_speaker(open_host(voice, open_session(host_half(voice))), open_session)
-    spoken = encoder_utterances(speaker, window)
-    short, one, several = (item.utterance for item in spoken.values())
-    assert short.latent.shape[-1] < window <= one.latent.shape[-1] < window + 20
-    assert several.latent.shape[-1] > 2 * window * 0.8
-    assert unreached_lengths(spoken, window) == {}
-    for utterance in (short, one, several):
-        feed = {"z": utterance.latent, "y_mask": utterance.mask}
-        decoded = run(decoder_model(recipe), feed)["audio"].reshape(-1)
-        np.testing.assert_array_equal(decoded, utterance.reference)
-
-
 def test_speak_reads_the_noises_the_voice_drew(tmp_path: Path) -> None:
     voice = opened(tmp_path)
     speaker = open_speaker(open_host(voice, open_session(host_half(voice))), open_session)
-    spoken = encoder_utterances(speaker, 64)["encoder_one_window"]
+    spoken = speak(speaker, "spoken", phoneme_ids(voice, SENTENCE[:9]), (0.667, 1.0, 0.8))
     frames = spoken.utterance.latent.shape[-1]
     assert {name: noise.shape for name, noise in spoken.noises.items()} == {
         "noise_duration": (1, 2, len(spoken.ids)),
         "noise_latent": (1, 8, frames),
     }
     assert abs(spoken.noises["noise_latent"].std() - 1) < 0.2
-
-
-@pytest.mark.parametrize(
-    ("short", "one", "several", "unreached"),
-    [
-        (6, 9, 20, set()),
-        (9, 9, 20, {"fp32.encoder_short.short"}),
-        (6, 8, 20, {"fp32.encoder_one_window.whole"}),
-        (6, 18, 20, {"fp32.encoder_one_window.whole"}),
-        (6, 9, 9, {"fp32.encoder_several_windows.whole"}),
-    ],
-)
-def test_unreached_lengths_names_the_gate_that_stays_without_material(
-    short: int, one: int, several: int, unreached: set[str]
-) -> None:
-    def spoken(name: str, frames: int) -> Spoken:
-        latent, mask = np.zeros((1, 2, frames), np.float32), np.ones((1, 1, frames), np.float32)
-        return Spoken([1], (0.0, 1.0, 0.0), Utterance(name, latent, mask, np.zeros(frames, np.float32)), {})
-
-    names = ("encoder_short", "encoder_one_window", "encoder_several_windows")
-    made = {name: spoken(name, frames) for name, frames in zip(names, (short, one, several), strict=True)}
-    assert set(unreached_lengths(made, 9)) == unreached
-
-
-@pytest.mark.parametrize(("window", "frames"), [(109, 300), (200, 400)])
-def test_noise_utterance_is_white_and_of_two_windows_at_least(tmp_path: Path, window: int, frames: int) -> None:
-    recipe = Recipe()
-    made = noise_utterance(open_session(decoder_cut(opened(tmp_path, recipe))), recipe.latent, window)
-    assert made.name == f"noise_{frames}_frames"
-    assert made.latent.shape == (1, recipe.latent, frames)
-    assert made.reference.shape == (frames * recipe.hop,)
-    assert abs(made.latent.mean()) < 0.1
-    assert abs(made.latent.std() - 1) < 0.1
 
 
 @pytest.mark.parametrize(
