@@ -1,0 +1,171 @@
+"""A sentence to hear, from the command to the WAV files, of a small voice and a stand-in for the toolkit."""
+
+from __future__ import annotations
+
+import wave
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from contracts.errors import UserInput
+from converters.piper import phonemes
+from converters.stages import Sentence
+from rknn_tts.outcome import Outcome
+from rknn_tts.request import Request
+from rknn_tts.sample import ENGINE, REFERENCE, WINDOWS, check_sample_folder, sentence_of
+from tests.converters.voices import whole_voice
+from tests.onnx_runs import snr_db
+from tests.rknn_tts.stand_in_converter import GOOD_LOG, write_converter
+from tests.rknn_tts.workshop import Workshop, new_workshop
+from tests.vits_writer.recipe import ALPHABET, Recipe
+from tests.vits_writer.voice import voice_json, write_voice
+
+TOO_LOUD = 1.001
+"""What the stand-in's simulator makes of a sample: an error of 60 dB."""
+
+TOO_LOUD_DB = 60.0
+
+PCM_DB = 70.0
+"""Least of 16 bits for the samples of the small voice, whose peak is at 0.27."""
+
+SIMULATING = f"""
+print({GOOD_LOG!r}, end="", flush=True)
+import numpy as np, onnxruntime
+onnxruntime.set_default_logger_severity(4)
+session = onnxruntime.InferenceSession("model.onnx", providers=["CPUExecutionProvider"])
+request = json.loads((folder / "request.json").read_text())
+made = {{}}
+with np.load("feeds.npz") as feeds:
+    for window in range(request["windows"]):
+        feed = {{name: feeds[f"{{window}}_{{index}}"] for index, name in enumerate(request["names"])}}
+        for index, array in enumerate(session.run(None, feed)):
+            made[f"{{window}}_{{index}}"] = array * np.float32({TOO_LOUD})
+np.savez("simulated.npz", **made)
+(folder / "engine.rknn").write_bytes(b"RKNN" + bytes(60) + (folder / "model.onnx").read_bytes())
+(folder / "result.json").write_text(json.dumps({{"step": "done", "outputs": ["audio"]}}))
+"""
+
+IDS = [1, 0, *(i for _ in range(40) for i in (12, 0, 20, 0)), 2]
+"""Several windows long."""
+
+
+@pytest.fixture(scope="module")
+def workshop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workshop]:
+    made = new_workshop(tmp_path_factory)
+    root = made.folder.parent
+    write_converter(root / "converter", SIMULATING)
+    # Without noise the voice says the same each time, and the test knows what.
+    inference = {"noise_scale": 0.0, "length_scale": 1.0, "noise_w": 0.0}
+    write_voice(root / "mini.onnx", config={**voice_json(), "inference": inference})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RKNN_TTS_CONVERTER_PYTHON", str(root / "converter"))
+        yield made
+
+
+def build(workshop: Workshop, folder: str, **options: Any) -> Outcome:
+    return workshop.build(checkpoint=str(workshop.folder.parent / "mini.onnx"), sample=folder, **options)
+
+
+@pytest.fixture(scope="module")
+def heard(workshop: Workshop) -> Outcome:
+    return build(workshop, "heard", ids=",".join(map(str, IDS)))
+
+
+def read_wav(path: Path) -> NDArray[np.float64]:
+    with wave.open(str(path), "rb") as file:
+        assert (file.getnchannels(), file.getsampwidth(), file.getframerate()) == (1, 2, Recipe().sample_rate)
+        return np.frombuffer(file.readframes(file.getnframes()), "<i2") / 32767
+
+
+def said(ids: list[int]) -> NDArray[np.float32]:
+    """What the voice says, as it was written."""
+    return np.asarray(whole_voice(Recipe(), ids, (0.0, 1.0, 0.0))["output"].reshape(-1), np.float32)
+
+
+def test_wav_files_hold_what_the_voice_says(workshop: Workshop, heard: Outcome) -> None:
+    files = [f"heard/{name}" for name in (REFERENCE, WINDOWS, ENGINE)]
+    assert heard.files[-3:] == tuple(files)
+    reference, windows, engine = (read_wav(workshop.folder / name) for name in files)
+    wanted = said(IDS)
+    assert snr_db(wanted, reference) > PCM_DB
+    assert snr_db(wanted, windows) > PCM_DB
+    assert snr_db(wanted * TOO_LOUD, engine) > PCM_DB
+
+
+def test_figures_compare_the_files(heard: Outcome) -> None:
+    figures: dict[str, Any] = {figure.name: figure.measured for figure in heard.measurements}
+    figures = {name: figure for name, figure in figures.items() if name.startswith("sample.")}
+    assert figures.keys() == {"sample.engine", "sample.windows", "sample.whole"}
+    assert figures["sample.windows"] > 95.0  # the gates' least for windows of 32 frames of context
+    assert figures["sample.engine"] == pytest.approx(TOO_LOUD_DB, abs=0.1)
+    assert figures["sample.whole"] == pytest.approx(TOO_LOUD_DB, abs=0.1)
+
+
+def test_note_says_what_is_said(heard: Outcome) -> None:
+    frames = said(IDS).size // Recipe().hop
+    (note,) = [note for note in heard.notes if note.startswith("The sample says")]
+    assert f"the sentence that was asked for, {len(IDS)} ids, {frames} frames. engine.wav" in note
+    assert "no board's output" in note
+
+
+def test_same_sentence_is_found_again_and_written_anew(workshop: Workshop, heard: Outcome) -> None:
+    again = build(workshop, "elsewhere", ids=" ".join(map(str, IDS)))
+    assert {"build", "sentence", "sample"} <= set(again.reused)
+    for name in (REFERENCE, WINDOWS, ENGINE):
+        assert workshop.digest(f"elsewhere/{name}") == workshop.digest(f"heard/{name}")
+    assert again.notes == heard.notes
+
+
+def test_text_goes_through_the_phonemiser_and_tells_what_it_left_out(
+    workshop: Workshop, heard: Outcome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "phonemiser.py"
+    program.write_text('print(\'{"phonemes": [["h", "ʉ", "a"]]}\')', encoding="utf-8")
+    monkeypatch.setattr(phonemes, "PHONEMISER", program)
+    done = build(workshop, "texts", text="Ha")
+    h, a = ALPHABET.index("h"), ALPHABET.index("a")
+    assert snr_db(said([1, 0, h, 0, a, 0, 2]), read_wav(workshop.folder / "texts" / REFERENCE)) > PCM_DB
+    assert "mini.onnx.json has no id for 'ʉ': left out of the sample." in done.notes
+    assert "build" in done.reused
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"ids": "1,0,99999"}, r"--ids: 99999 is no id of mini\.onnx"),
+        ({"text": "hi", "ids": "1"}, r"give one of them"),
+        ({"text": " "}, r"--text: there is nothing to speak"),
+        ({"ids": "1,x"}, r"--ids 1,x: whole numbers are expected"),
+    ],
+)
+def test_sentence_that_cannot_be_spoken_is_refused_before_anything_is_written(
+    workshop: Workshop, options: dict[str, Any], told: str
+) -> None:
+    place = workshop.fresh("refused")
+    with pytest.raises(UserInput, match=told):
+        build(place, "heard", **options)
+    assert not any(name.endswith((".rknn", ".wav")) for name in place.files())
+
+
+@pytest.mark.parametrize("given", [{"text": "hi"}, {"ids": "1,0,2"}])
+def test_sentence_without_a_folder_for_it_asks_for_one(given: dict[str, Any]) -> None:
+    with pytest.raises(UserInput, match=r"name a folder for it with --sample DIR\.$"):
+        sentence_of(Request(command="engine", **given))
+
+
+def test_ids_are_read_with_commas_or_spaces() -> None:
+    assert sentence_of(Request(command="engine", sample="d", ids="1, 0 20,0,2")) == Sentence(None, (1, 0, 20, 0, 2))
+
+
+def test_sample_replaces_samples_alone(tmp_path: Path) -> None:
+    (tmp_path / REFERENCE).write_bytes(b"RIFF, as a WAV file begins")
+    check_sample_folder(tmp_path)
+    (tmp_path / ENGINE).write_bytes(b"a thesis")
+    with pytest.raises(UserInput, match=r"engine\.wav: is no WAV file, and would be replaced"):
+        check_sample_folder(tmp_path)
+    with pytest.raises(UserInput, match=r"is a file; name a folder\.$"):
+        check_sample_folder(tmp_path / ENGINE)
