@@ -11,7 +11,7 @@ from contracts.contract import Window
 from contracts.errors import UserInput
 from converters.piper.host_half import LATENT, MASK
 from converters.piper.phonemes import spoken_ids
-from converters.piper.utterances import AUDIO, SENTENCE, Speaker, phoneme_ids, speak
+from converters.piper.utterances import AUDIO, SENTENCE, Host, Speaker, phoneme_ids, speak
 from converters.piper.voice import Voice
 from converters.stages import AddExtras, Array, FloatArray, Sample, Sentence, Session
 
@@ -35,7 +35,7 @@ def sample_of(speaker: Speaker, decode: Session, window: Window, sentence: Sente
     """What a user hears: `sentence` by the whole voice, and in windows, whose samples an engine gives.
 
     Args:
-        speaker: the voice, opened.
+        speaker: the voice, opened, as who is to speak.
         decode: the unpatched cut, of any length (`decoder_cut`).
         window: the engine's.
         sentence: as `read_sentence` gives it.
@@ -60,7 +60,7 @@ def sample_of(speaker: Speaker, decode: Session, window: Window, sentence: Sente
 
     windowed = walked(decoded)
     return Sample(
-        said=_said(sentence, len(ids), spoken.mask.shape[-1]),
+        said=_said(speaker.host, sentence, len(ids), spoken.mask.shape[-1]),
         feeds=tuple(feeds),
         render=render,
         whole=spoken.reference,
@@ -69,6 +69,7 @@ def sample_of(speaker: Speaker, decode: Session, window: Window, sentence: Sente
     )
 
 
-def _said(sentence: Sentence, ids: int, frames: int) -> str:
+def _said(host: Host, sentence: Sentence, ids: int, frames: int) -> str:
     what = "a sentence of the gates'" if sentence.ids is None else "the sentence that was asked for"
-    return f"{what}, {ids} ids, {frames} frames"
+    who = f", by speaker {host.speaker}" if host.voice.speakers > 1 else ""
+    return f"{what}{who}, {ids} ids, {frames} frames"

@@ -13,7 +13,7 @@ from converters.piper.utterances import decoder_cut, open_host, open_speaker
 from converters.piper.voice import Voice, open_voice
 from converters.stages import Sample, Sentence
 from tests.converters.voices import whole_voice
-from tests.onnx_runs import open_session, run
+from tests.onnx_runs import open_session, run, snr_db
 from tests.vits_writer.recipe import ALPHABET, Recipe
 from tests.vits_writer.voice import decoder_model, voice_json, write_voice
 
@@ -31,13 +31,13 @@ def quiet(folder: Path, recipe: Recipe = RECIPE) -> Voice:
     return open_voice(write_voice(folder / "voice.onnx", recipe, {**voice_json(recipe), "inference": inference}))
 
 
-def sampled(voice: Voice, sentence: Sentence, window: Window = WINDOW) -> Sample:
-    host = open_host(voice, open_session(host_half(voice)))
+def sampled(voice: Voice, sentence: Sentence, window: Window = WINDOW, speaker: int = 0) -> Sample:
+    host = open_host(voice, open_session(host_half(voice)), speaker)
     return sample_of(open_speaker(host, open_session), open_session(decoder_cut(voice)), window, sentence)
 
 
-def long_ids() -> tuple[int, ...]:
-    return (1, 0, *(i for _ in range(4) for i in (12, 0, 20, 0)), 2)
+def long_ids(times: int = 4) -> tuple[int, ...]:
+    return (1, 0, *(i for _ in range(times) for i in (12, 0, 20, 0)), 2)
 
 
 def test_whole_is_what_the_voice_says_as_it_was_written(tmp_path: Path) -> None:
@@ -97,6 +97,22 @@ def test_sentence_shorter_than_a_window_is_one_padded_window(tmp_path: Path) -> 
     decoded = run(decoder_model(RECIPE), feed)["audio"].reshape(-1)
     assert np.array_equal(sample.windowed, decoded[: frames * RECIPE.hop])
     assert np.array_equal(sample.render([{"audio": decoded}]), decoded[: frames * RECIPE.hop])
+
+
+def test_voice_of_several_speakers_speaks_as_the_one_that_is_asked_for(tmp_path: Path) -> None:
+    recipe = Recipe(strides=(3, 2), speakers=3)
+    voice = quiet(tmp_path, recipe)
+    # Context beyond what the small voice reads: windows are the whole, and wrong where one has another speaker.
+    window = Window(64, 8, 28, 28, recipe.hop, recipe.sample_rate)
+    samples = [sampled(voice, Sentence(None, long_ids(20)), window, speaker) for speaker in (0, 2)]
+    for sample, speaker in zip(samples, (0, 2), strict=True):
+        wanted = whole_voice(recipe, list(long_ids(20)), QUIET, speaker=speaker)["output"].reshape(-1)
+        assert np.array_equal(sample.whole, wanted)
+        assert f", by speaker {speaker}, " in sample.said
+        assert snr_db(wanted, sample.windowed) > 120
+    speakers = [[feed["g"] for feed in sample.feeds] for sample in samples]
+    assert all(np.array_equal(embedding, given[0]) for given in speakers for embedding in given)
+    assert not np.array_equal(speakers[0][0], speakers[1][0])
 
 
 def test_voice_says_the_same_when_asked_again(tmp_path: Path) -> None:
