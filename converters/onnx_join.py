@@ -34,9 +34,9 @@ def joined(first: ir.Model, second: ir.Model, wires: Mapping[str, str]) -> tuple
     front, back = first.graph, second.graph
     given = {str(value.name): value for value in front.outputs}
     taken = {str(value.name): value for value in back.inputs}
+    names = _renamed(front, back)
     for name, source in wires.items():
         taken[name].replace_all_uses_with(given[source], replace_graph_outputs=True)
-    names = _renamed(front, back)
     weights = [back.initializers.pop(name) for name in list(back.initializers)]
     nodes, inputs, outputs = list(back), list(back.inputs), list(back.outputs)
     back.outputs.clear()

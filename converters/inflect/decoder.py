@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import onnx_ir as ir
 
@@ -13,8 +14,9 @@ from contracts.thresholds import SIMULATOR, SIMULATOR_DB
 from converters.inflect.evidence import SLICE_NOTE, drawn_latent, evidence_of, slice_evidence
 from converters.inflect.opening import Slice, open_checkpoint
 from converters.inflect.prior import drawn_noise, long_prior, speak
+from converters.inflect.speaking import read_nothing, read_sentence, sample_of
 from converters.inflect.voice import SAMPLE_RATE, Voice, decoder_cut, host_half, watched_decode
-from converters.stages import Checkpoint, Evidence, OpenSession, Sample, Sentence, StageExport, StageOptions
+from converters.stages import AddExtras, Checkpoint, Evidence, OpenSession, Sample, Sentence, StageExport, StageOptions
 from converters.vits_windows import AUDIO, LATENT, MASK, Latent, UsualWindow, window_of
 from surgery.graph import extract
 from surgery.mask_decoder import mask_decoder
@@ -41,6 +43,8 @@ class _Opened:
         host: the host half.
         notes: for the user.
         evidence: for the gates.
+        read: a sentence of the user's.
+        sample: speaks it.
     """
 
     cut: ir.Model
@@ -51,6 +55,7 @@ class _Opened:
     host: ir.Model | None
     notes: tuple[str, ...]
     evidence: Callable[[], Evidence]
+    read: Callable[[Sentence, AddExtras], Sentence] | None = None
     sample: Callable[[Sentence], Sample] | None = None
 
 
@@ -87,6 +92,7 @@ def open_decoder(checkpoint: Checkpoint, options: StageOptions, open_session: Op
         host_file=HOST_FILE,
         notes=(*([checkpoint.note] if checkpoint.note else []), *made.notes),
         evidence=made.evidence,
+        read=made.read,
         sample=made.sample,
     )
 
@@ -107,7 +113,18 @@ def _of_voice(voice: Voice, options: StageOptions, open_session: OpenSession) ->
     def evidence() -> Evidence:
         return evidence_of(voice, window, masked, durations, decode, open_session(cut), open_session(host))
 
-    return _Opened(cut, window, real, masked, masked, host, (), evidence)
+    return _Opened(
+        cut=cut,
+        window=window,
+        real=real,
+        masking=masked,
+        masked=masked,
+        host=host,
+        notes=(),
+        evidence=evidence,
+        read=partial(read_sentence, voice),
+        sample=lambda sentence: sample_of(voice, window, durations, decode, open_session(cut), sentence),
+    )
 
 
 def _of_slice(opened: Slice, options: StageOptions, open_session: OpenSession) -> _Opened:
@@ -130,4 +147,5 @@ def _of_slice(opened: Slice, options: StageOptions, open_session: OpenSession) -
         host=None,
         notes=(SLICE_NOTE.format(name=opened.path.name),),
         evidence=lambda: slice_evidence(seam, window, masking or seam.masked, session),
+        read=read_nothing,
     )

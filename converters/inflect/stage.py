@@ -15,5 +15,7 @@ STAGE = Stage(
     open=lambda checkpoint, options, open_session: of_one(open_decoder(checkpoint, options, open_session)),
     extras=frozenset({"torch"}),
     locate=locate,
+    speaks=True,
+    reads=True,
     checkpoints=f"FOLDER, SLICE.onnx, random or {RANDOM_NANO}",
 )
