@@ -14,6 +14,9 @@ from rknn_tts.report import Part, Report
 
 _GATE = "simulator"
 
+GB = 10**9
+"""As `--memory` counts."""
+
 _STATUS: dict[int, tuple[str, Tone]] = {EXIT_DONE: ("done", "good"), EXIT_REFUSED: ("refused", "warn")}
 
 
@@ -41,7 +44,8 @@ def _totals(parts: Sequence[Part]) -> Iterator[tuple[str, str]]:
         yield "size", f"{_size_text(done)} of engines"
         yield "ms a run", MODELLED
     yield "time", f"{number(sum(part.seconds for part in parts))} s for all, some of them beside each other"
-    yield "memory", f"{_gigabytes(max(part.peak_bytes for part in parts))} GB at most for one voice"
+    if most := _gigabytes(max(part.peak_bytes for part in parts)):
+        yield "memory", f"{most} GB at most for one voice"
 
 
 def _worst_db(outcome: Outcome) -> float | None:
@@ -63,4 +67,5 @@ def _size_text(parts: Sequence[Part]) -> str:
 
 
 def _gigabytes(memory_bytes: int) -> str:
-    return f"{memory_bytes / 10**9:.1f}"
+    """Resident memory; nothing where a voice ended before it was looked at."""
+    return f"{memory_bytes / GB:.1f}" if memory_bytes else ""

@@ -10,7 +10,7 @@ import pytest
 from contracts.errors import GateFailure, Refusal, ToolFailure, UserInput
 from contracts.verdicts import at_least, failure
 from rknn_tts.junit import check_junit_path, junit_xml
-from rknn_tts.report import Report, report_of_failure
+from rknn_tts.report import Part, Report, report_of_failure
 from tests.rknn_tts.samples import OUTCOME, REPORT, REQUEST, VERDICTS
 
 
@@ -103,3 +103,14 @@ def test_junit_path_is_refused_when_its_folder_is_read_only(tmp_path: Path) -> N
     tmp_path.chmod(0o500)
     with pytest.raises(UserInput, match="cannot be written"):
         check_junit_path(tmp_path / "x.xml")
+
+
+def test_junit_has_a_suite_for_each_checkpoint_of_many() -> None:
+    ours = Report(replace(REQUEST, checkpoint="v/a.onnx"), outcome=OUTCOME, subject="a")
+    refused = report_of_failure(replace(REQUEST, checkpoint="v/b.onnx"), Refusal("No such thing."), "b")
+    parts = (Part("a", ours, 1.0, 0), Part("b", refused, 1.0, 0))
+    suites = ET.fromstring(junit_xml(Report(REQUEST, 2, "Of 2 voices, 1 refused.", parts=parts)))
+    assert [suite.get("name") for suite in suites] == ["rknn-tts engine v/a.onnx", "rknn-tts engine v/b.onnx"]
+    assert [(suite.get("tests"), suite.get("errors")) for suite in suites] == [("4", "0"), ("1", "1")]
+    assert (suites.get("tests"), suites.get("errors"), suites.get("skipped")) == ("5", "1", "1")
+    assert [case.get("classname") for case in suites.iter("testcase")] == ["a"] * 4 + ["b"]

@@ -9,7 +9,7 @@ import pytest
 
 from contracts.errors import GateFailure, Refusal, ToolFailure, UserInput
 from contracts.verdicts import at_least
-from rknn_tts.report import Report, report_json, report_of_failure
+from rknn_tts.report import Part, Report, read_report, report_json, report_of_failure
 from tests.rknn_tts.samples import OUTCOME, REPORT, REQUEST, VERDICTS
 
 BEFORE_FILES = ["schema", "request", "exit_code", "error"]
@@ -79,3 +79,29 @@ def test_report_of_failure_keeps_verdicts_and_log_when_a_gate_failed() -> None:
     report = report_of_failure(REQUEST, GateFailure("Not written.", VERDICTS, Path("build-logs/x.log")))
     assert (report.outcome.verdicts, report.outcome.log) == (VERDICTS, "build-logs/x.log")
     assert report_of_failure(REQUEST, ToolFailure("x", Path("y.log"))).outcome.log == "y.log"
+
+
+def test_read_report_gives_what_was_written() -> None:
+    of_set = replace(
+        OUTCOME, manifest=None, members=(replace(OUTCOME, verdicts=(), measurements=(), notes=(), reused=()),)
+    )
+    for outcome in (OUTCOME, of_set):
+        report = Report(REQUEST, outcome=outcome)
+        assert read_report(report_json(report), REQUEST) == report
+    failed = report_of_failure(REQUEST, GateFailure("Not written.", [at_least("g", float("inf"), 3.0, "dB")]))
+    assert read_report(report_json(failed), REQUEST) == failed
+
+
+@pytest.mark.parametrize("text", ["", "half of", "[1]", "{}", '{"schema": "rknn-tts/result/1"}'])
+def test_read_report_refuses_when_it_is_none(text: str) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        read_report(text, REQUEST)
+
+
+def test_report_json_has_the_object_of_each_checkpoint_of_many() -> None:
+    part = Part("joe", replace(REPORT, exit_code=1), 12.5, 1_533_000_000)
+    data = json.loads(report_json(Report(REQUEST, 1, "Of 1 voices, 1 failed; 0 done.", parts=(part,))))
+    assert (data["exit_code"], data["files"]) == (1, [])
+    (result,) = data["results"]
+    known = {"voice": "joe", "seconds": 12.5, "peak_memory_bytes": 1_533_000_000}
+    assert result == {**json.loads(report_json(part.report)), **known}
