@@ -149,8 +149,8 @@ def run_host(host: Host, ids: list[int], scales: Scales, noise: FloatArray | Non
     """
     zeros = np.zeros((1, WIDEST_NOISE, len(ids)), np.float32)
     quiet: dict[str, Array] = dict.fromkeys(host.noises, zeros)
-    # One channel of zeros stands for all of the latent's: it broadcasts.
-    quiet[NOISE_LATENT] = np.zeros((1, 1, NOISE_STEPS), np.float32) if noise is None else noise
+    # One zero stands for all of the latent's, however long that is: it broadcasts.
+    quiet[NOISE_LATENT] = np.zeros((1, 1, 1), np.float32) if noise is None else noise
     return _at_seam(host.session({**host.feed(ids, scales), **quiet}))
 
 

@@ -31,6 +31,11 @@ def test_encoder_utterances_are_shorter_than_a_window_one_and_several(tmp_path: 
         np.testing.assert_array_equal(decoded, utterance.reference)
 
 
+def spoken(name: str, frames: int) -> Spoken:
+    latent, mask = np.zeros((1, 2, frames), np.float32), np.ones((1, 1, frames), np.float32)
+    return Spoken([1], (0.0, 1.0, 0.0), Utterance(name, latent, mask, np.zeros(frames, np.float32)), {})
+
+
 @pytest.mark.parametrize(
     ("short", "one", "several", "unreached"),
     [
@@ -44,13 +49,25 @@ def test_encoder_utterances_are_shorter_than_a_window_one_and_several(tmp_path: 
 def test_unreached_lengths_names_the_gate_that_stays_without_material(
     short: int, one: int, several: int, unreached: set[str]
 ) -> None:
-    def spoken(name: str, frames: int) -> Spoken:
-        latent, mask = np.zeros((1, 2, frames), np.float32), np.ones((1, 1, frames), np.float32)
-        return Spoken([1], (0.0, 1.0, 0.0), Utterance(name, latent, mask, np.zeros(frames, np.float32)), {})
-
     names = ("encoder_short", "encoder_one_window", "encoder_several_windows")
     made = {name: spoken(name, frames) for name, frames in zip(names, (short, one, several), strict=True)}
     assert set(unreached_lengths(made, 9)) == unreached
+
+
+@pytest.mark.parametrize(("other", "reached"), [(8, False), (9, True), (500, True)])
+def test_unreached_lengths_wants_a_window_of_the_other_speaker(other: int, reached: bool) -> None:
+    lengths = {"encoder_short": 6, "encoder_one_window": 9, "encoder_several_windows": 20}
+    made = {name: spoken(name, frames) for name, frames in {**lengths, "encoder_other_speaker": other}.items()}
+    assert set(unreached_lengths(made, 9)) == (set() if reached else {"fp32.encoder_other_speaker.whole"})
+
+
+def test_encoder_utterances_speak_faster_when_the_shortest_fills_the_window(tmp_path: Path) -> None:
+    # A voice whose sentences grow by more than their share: two thirds of a window take 131 frames at its own pace.
+    voice = opened(tmp_path, Recipe(duration_flows=True, duration_noise=False, attention=True))
+    speaker = open_speaker(open_host(voice, open_session(host_half(voice))), open_session)
+    said = encoder_utterances(speaker, 109)
+    assert unreached_lengths(said, 109) == {}
+    assert said["encoder_short"].scales[1] < voice.config.scales[1]
 
 
 @pytest.mark.parametrize(("window", "frames"), [(109, 300), (200, 400)])
