@@ -1,4 +1,4 @@
-"""Before the seam: phoneme ids to mean and spread of the latent, durations, and their expansion to frames."""
+"""Before the seam: phoneme ids to mean and spread of the latent, and their expansion to frames."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ from tests.vits_writer.graph_writer import GraphWriter
 from tests.vits_writer.recipe import Recipe
 
 ENCODER_NOISE = 0.1
-DURATION_NOISE = 0.3
-"""How much noise counts; spread over `exp`, it makes durations of 1 to 5 frames a phoneme."""
 
 
 @dataclass(frozen=True)
@@ -56,29 +54,6 @@ def encode(w: GraphWriter, recipe: Recipe, ids: str, lengths: str) -> Encoded:
     stats = w.node("Mul", "/enc_p/Mul_1", stats, mask)
     mean, logs = w.halves("/enc_p", stats, recipe.latent)
     return Encoded(mean, logs, x, mask, column)
-
-
-def durations(
-    w: GraphWriter, recipe: Recipe, encoded: Encoded, length_scale: str, noise_width: str, speaker: str | None
-) -> str:
-    """Frames of each phoneme, a whole number as float [1, 1, T]."""
-    features = encoded.features
-    if speaker is not None:
-        features = w.node("Add", "/dp/Add_cond", features, w.conv("/dp/cond", speaker, recipe.hidden, recipe.hidden))
-    logw = w.conv("/dp/proj", features, recipe.hidden, 1)
-    if recipe.duration_noise:
-        shape = w.node("Shape", "/dp/Shape", logw)
-        batch = w.node("Gather", "/dp/Gather", shape, w.scalar(0), axis=0)
-        count = w.node("Gather", "/dp/Gather_1", shape, w.scalar(2), axis=0)
-        sizes = [w.node("Unsqueeze", f"/dp/Unsqueeze_{i}", s, w.integers(0)) for i, s in enumerate((batch, count))]
-        shape = w.node("Concat", "/dp/Concat", sizes[0], w.integers(2), sizes[1], axis=0)
-        noise = w.normal_like("/dp", w.node("ConstantOfShape", "/dp/ConstantOfShape", shape))
-        noise = w.flip("/dp/flows.1/Slice", w.node("Mul", "/dp/Mul", noise, noise_width))
-        first, _ = w.nodes_of("Split", "/dp/flows.0/Split", noise, w.integers(1, 1), outputs=2, axis=1)
-        logw = w.node("Add", "/dp/Add", logw, w.node("Mul", "/dp/Mul_1", first, w.real(DURATION_NOISE)))
-    frames = w.node("Mul", "/Mul", w.node("Exp", "/Exp", logw), encoded.mask)
-    frames = w.node("Mul", "/Mul_1", frames, length_scale)
-    return w.node("Ceil", "/Ceil", frames)
 
 
 def expand(w: GraphWriter, encoded: Encoded, frames: str) -> tuple[str, str, str]:

@@ -41,6 +41,7 @@ class Recipe:
         heads: of each attention layer; they divide `hidden`.
         duration_flows: VITS's duration predictors in place of one convolution: the stochastic one (spline flows on
             noise), or without `duration_noise` the deterministic one.
+        couplings: of the stochastic predictor; inference skips one, so 1 is none. VITS has 4.
         faithful: what else the plain voice leaves out: kernels of 5 in the flow, one conditioning convolution a
             coupling with a slice of it for each layer, and 0.01 as the last LeakyRelu's slope.
         durations_output: a second output `durations`, float [batch, phonemes], before they are rounded up.
@@ -72,6 +73,7 @@ class Recipe:
     layers: int = 2
     heads: int = 2
     duration_flows: bool = False
+    couplings: int = 2
     faithful: bool = False
     durations_output: bool = False
     exporter: Literal["legacy", "dynamo"] = "legacy"

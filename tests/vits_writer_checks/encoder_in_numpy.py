@@ -21,20 +21,26 @@ class Weights:
         self._by_name = {w.name: numpy_helper.to_array(w) for w in model.graph.initializer}
 
     def __call__(self, name: str) -> Array:
-        return self._by_name[name].astype(np.float64)
+        weight: Array = self._by_name[name].astype(np.float64)
+        return weight
+
+
+def features(weights: Weights, ids: NDArray[Any], heads: int, layers: int) -> Array:
+    """What the encoder makes [hidden, T] of `ids` [T], none of which is padding."""
+    table = weights("enc_p.emb.weight")
+    x: Array = table[ids].T * np.sqrt(table.shape[1])
+    for layer in range(layers):
+        at = f"enc_p.encoder.attn_layers.{layer}"
+        x = layer_norm(weights, f"enc_p.encoder.norm_layers_1.{layer}", x + attention(weights, at, x, heads))
+        at = f"enc_p.encoder.ffn_layers.{layer}"
+        wide = np.maximum(conv(weights, f"{at}.conv_1", x), 0)
+        x = layer_norm(weights, f"enc_p.encoder.norm_layers_2.{layer}", x + conv(weights, f"{at}.conv_2", wide))
+    return x
 
 
 def statistics(weights: Weights, ids: NDArray[Any], heads: int, layers: int) -> Array:
     """Mean and log spread [2 C, T] of `ids` [T], none of which is padding."""
-    table = weights("enc_p.emb.weight")
-    x = table[ids].T * np.sqrt(table.shape[1])
-    for layer in range(layers):
-        at = f"enc_p.encoder.attn_layers.{layer}"
-        x = _layer_norm(weights, f"enc_p.encoder.norm_layers_1.{layer}", x + attention(weights, at, x, heads))
-        at = f"enc_p.encoder.ffn_layers.{layer}"
-        wide = np.maximum(conv(weights, f"{at}.conv_1", x), 0)
-        x = _layer_norm(weights, f"enc_p.encoder.norm_layers_2.{layer}", x + conv(weights, f"{at}.conv_2", wide))
-    return conv(weights, "enc_p.proj", x)
+    return conv(weights, "enc_p.proj", features(weights, ids, heads, layers))
 
 
 def attention(weights: Weights, at: str, x: Array, heads: int) -> Array:
@@ -69,7 +75,9 @@ def conv(weights: Weights, name: str, x: Array) -> Array:
     return out
 
 
-def _layer_norm(weights: Weights, name: str, x: Array) -> Array:
+def layer_norm(weights: Weights, name: str, x: Array) -> Array:
+    """Each column of x [C, T] to mean 0 and deviation 1, then scaled and shifted."""
     centred = x - x.mean(axis=0)
     scaled = centred / np.sqrt((centred**2).mean(axis=0) + 1e-5)
-    return scaled * weights(f"{name}.gamma")[:, None] + weights(f"{name}.beta")[:, None]
+    normed: Array = scaled * weights(f"{name}.gamma")[:, None] + weights(f"{name}.beta")[:, None]
+    return normed
