@@ -12,6 +12,7 @@ from gates.fp16_range import weight_range
 from gates.graphs import with_shapes
 from gates.hardware_fields import hardware_fields
 from gates.operators import operators
+from gates.relative_shifts import relative_shifts
 from gates.static_shapes import static_shapes
 from gates.vendor_limits import vendor_limits
 
@@ -19,7 +20,8 @@ from gates.vendor_limits import vendor_limits
 def judge_structure(
     model: ir.Model, target: str | None = None, accepted: Collection[str] = ()
 ) -> tuple[list[Verdict], list[Measurement]]:
-    """Operators, shapes, versions, names and fp16 range of the weights of `model`; the vendor's lists as warnings.
+    """Operators, shapes, versions, names, shifted rows and fp16 range of the weights of `model`; the vendor's lists as
+    warnings.
 
     With a `target` also the fields of its hardware, but for the REGTASK keys in `accepted`.
     """
@@ -28,7 +30,8 @@ def judge_structure(
     warnings = [] if shaped is None else vendor_limits(shaped)
     fields = [] if target is None or shaped is None else [hardware_fields(shaped, target, accepted)]
     typed = model if shaped is None else shaped
-    return [operators(typed), static_shapes(model, shaped), *fields, weights], [subnormal, *warnings]
+    structure = [operators(typed), static_shapes(model, shaped), relative_shifts(typed)]
+    return [*structure, *fields, weights], [subnormal, *warnings]
 
 
 def _shaped(model: ir.Model) -> ir.Model | None:

@@ -41,6 +41,7 @@ from surgery.rewrite_long_transposed_conv import rewrite_long_transposed_conv
 from surgery.rewrite_mask_constants import rewrite_mask_constants
 from surgery.rewrite_noise_as_inputs import rewrite_noise_as_inputs
 from surgery.rewrite_recurrent_outputs import rewrite_recurrent_outputs
+from surgery.rewrite_relative_attention import rewrite_relative_attention
 from surgery.rewrite_reverse_sequence import rewrite_reverse_sequence
 from surgery.rewrite_safe_softmax import rewrite_safe_softmax
 from surgery.rewrite_self_products import rewrite_self_products
@@ -56,9 +57,12 @@ def preflight(target: str | None = None, own: Sequence[Pass] = ()) -> tuple[Pass
 
     Args:
         target: None for what pays on every target.
-        own: a stage's own cuts, which run before the others.
+        own: a stage's own cuts, which run before the others. One that runs on every graph too, which a stage lists
+            in another form, runs in that form only.
     """
-    return (*to_operators(), *own, *cuts(target), *to_hardware())
+    stated = {bound.name for bound in own}
+    first = (bound for bound in to_operators() if bound.name not in stated)
+    return (*first, *own, *cuts(target), *to_hardware())
 
 
 def owed() -> tuple[Pass, ...]:
@@ -97,6 +101,7 @@ def to_operators() -> tuple[Pass, ...]:
         normalise_mean_axes(),
         rewrite_self_products(),
         rewrite_shared_gates(),
+        rewrite_relative_attention(),
         normalise_clip_bounds(),
         normalise_unused_inputs(),
         normalise_integer_inputs(),

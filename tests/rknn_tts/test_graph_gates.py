@@ -10,7 +10,7 @@ from rknn_tts import graph_gates
 from rknn_tts.graph_gates import judge_structure
 from tests.gates.small_graphs import chain, constant, model, tensor
 
-GATES = ["structure.operators", "structure.static_shapes", "range.weights"]
+GATES = ["structure.operators", "structure.static_shapes", "structure.relative_shifts", "range.weights"]
 
 
 def test_judge_structure_gives_a_verdict_of_each_gate_and_infers_the_shapes_once(

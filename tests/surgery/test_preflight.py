@@ -12,6 +12,7 @@ from rknn_tts.rewriting import rewrite, without_skipped
 from surgery.cuts import cuts
 from surgery.declaration import Declaration, Exact, Pass, Rewritten
 from surgery.preflight import preflight, to_hardware, to_operators
+from surgery.rewrite_relative_attention import rewrite_relative_attention
 from tests.cases import graphs as cases
 from tests.gates.small_graphs import constant, model, tensor
 from tests.onnx_runs import Array, run
@@ -45,6 +46,13 @@ def test_preflight_puts_a_stages_own_cuts_between_what_is_owed_and_the_other_cut
     owed, others, last = ([p.name for p in passes] for passes in (to_operators(), cuts(target), to_hardware()))
     assert names == [*owed, "rewrite_one", "fuse_another", *others, *last]
     assert [bound.name for bound in preflight(target)] == [*owed, *others, *last]
+
+
+def test_preflight_runs_a_pass_only_in_the_form_that_a_stage_lists() -> None:
+    gather = rewrite_relative_attention("gather")
+    passes = preflight("rk3588", (gather,))
+    assert [bound for bound in passes if bound.name == gather.name] == [gather]
+    assert len(passes) == len(preflight("rk3588"))
 
 
 def test_outputs_stay_apart_when_a_clip_without_bounds_goes() -> None:
