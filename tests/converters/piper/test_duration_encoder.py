@@ -131,11 +131,27 @@ def test_open_encoder_bounds_the_drift_up_to_192_tokens_and_measures_it_beyond(t
         settings={"scales": (0.667, 1.0, 0.8)},
         noises={"noise_duration": (1, 2, 192)},
         most_percent=7.0,
-        remark="frames of whole sentences",
+        remark="the frames of whole sentences",
     )
     assert beyond is not None
     assert (beyond.most_percent, beyond.noises) == (None, {"noise_duration": (1, 2, 193)})
-    assert "21 to 23 % short at 384 tokens, which is heard" in beyond.remark
+    assert "of 384 tokens were 21 to 23 % short, which is heard, and the simulator does not show it" in beyond.remark
+    assert opened("n192").notes == ("a note",)
+    (_, warning) = opened("n193").notes
+    assert warning.startswith("An engine of 193 tokens may speak too fast on a board: on the reference's board")
+
+
+def test_open_encoder_rewrites_relative_attention_in_the_form_that_is_asked_for(
+    tmp_path: Path, attentive: Finished
+) -> None:
+    gathered = finished(opened_voice(tmp_path, ATTENTIVE, widths="24", relative="gather")("n24"))
+    name = "rewrite_relative_attention"
+    for made in (gathered, attentive):
+        (hits,) = [done.hits for one, done in zip(made.passes, made.rewritten, strict=True) if one.name == name]
+        assert hits == 2  # the logits' and the values', of one layer
+    assert "GatherElements" in {node.op_type for node in gathered.graph.graph}
+    assert "GatherElements" not in {node.op_type for node in attentive.graph.graph}
+    check_finished(gathered.graph, ATTENTIVE)
 
 
 def test_open_encoder_draws_no_durations_where_the_voice_draws_none(tmp_path: Path) -> None:
