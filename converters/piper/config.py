@@ -54,13 +54,13 @@ def config_path(voice: Path) -> Path:
     return voice.with_name(voice.name + ".json")
 
 
-def read_config(voice: Path) -> VoiceConfig:
-    """The config beside `voice`; one that states nothing where there is no such file.
+def read_config(voice: Path, path: Path | None = None) -> VoiceConfig:
+    """The config beside `voice`, or in the file `path`; one that states nothing where there is no such file.
 
     Raises:
         UserInput: the file is there, and is not JSON or a key in it has the wrong type; the message names it.
     """
-    path = config_path(voice)
+    path = path or config_path(voice)
     if not path.is_file():
         return VoiceConfig()
     try:

@@ -11,6 +11,7 @@ from converters.piper.evidence import evidence_of
 from converters.piper.host_half import LATENT, MASK, host_half
 from converters.piper.phonemes import PHONEMES_EXTRA
 from converters.piper.speaking import read_sentence, sample_of
+from converters.piper.streaming import locate
 from converters.piper.utterances import (
     AUDIO,
     WIDEST_WINDOW,
@@ -180,6 +181,7 @@ STAGE = Stage(
     speaks=True,
     reads=True,
     text_extras=frozenset({PHONEMES_EXTRA}),
+    locate=locate,
     open=lambda checkpoint, options, open_session: of_one(open_decoder(checkpoint, options, open_session)),
 )
 

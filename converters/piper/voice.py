@@ -9,12 +9,11 @@ import numpy as np
 import onnx_ir as ir
 
 from contracts.errors import Refusal, UserInput
-from converters.onnx_file import load_external, read_onnx
-from converters.piper.config import VoiceConfig, config_path, read_config
+from converters.piper.config import VoiceConfig, read_config
+from converters.piper.streaming import read_voice
 from converters.piper.voice_inputs import VoiceInputs, find_inputs, table_rows
 from converters.stages import Array
 from converters.vits_seam import VitsSeam, find_vits_seam
-from surgery.decompose_functions import decompose_functions
 from surgery.graph import value_named
 
 _NAMED_SPEAKERS = 3
@@ -57,14 +56,10 @@ def open_voice(path: Path, sample_rate: int | None = None) -> Voice:
     """
     if sample_rate is not None and sample_rate < 1:
         raise UserInput(f"--sample-rate {sample_rate}: a rate above 0 is expected.")
-    # Its parts go into other files, where external data would be lost.
-    model = read_onnx(path)
-    load_external(model)
-    if model.functions:  # newer exporters leave them, and parts are cut out of one graph
-        model = decompose_functions().rewrite(model).model
+    model, beside = read_voice(path)
     _check_finite(model, path)
     seam = find_vits_seam(model, str(path))
-    config = read_config(path)
+    config = read_config(path, beside)
     inputs = find_inputs(model.graph, seam, str(path))
     symbols = table_rows(value_named(model.graph, inputs.ids))
     if symbols is None:
@@ -73,7 +68,6 @@ def open_voice(path: Path, sample_rate: int | None = None) -> Voice:
         1 if given is None else table_rows(value_named(model.graph, given.name)) or 1
         for given in (inputs.speaker, inputs.language)
     )
-    beside = config_path(path)
     _agree(path, beside, "samples per frame (hop)", seam.hop, config.hop)
     _agree(path, beside, "rows of the phoneme embedding (num_symbols)", symbols, config.symbols)
     _agree(path, beside, "number of speakers (num_speakers)", speakers, config.speakers)
@@ -89,7 +83,7 @@ def open_voice(path: Path, sample_rate: int | None = None) -> Voice:
             f"{beside.name} does not belong to {path.name}: its speaker_id_map goes up to {highest}, "
             f"the graph's speaker embedding has {speakers} row{'s' * (speakers > 1)}."
         )
-    rate = _sample_rate(model, path, config, sample_rate)
+    rate = _sample_rate(model, path, beside, config, sample_rate)
     return Voice(path, model, seam, inputs, config, symbols, speakers, languages, rate)
 
 
@@ -131,10 +125,10 @@ def _check_finite(model: ir.Model, path: Path) -> None:
             )
 
 
-def _sample_rate(model: ir.Model, path: Path, config: VoiceConfig, said: int | None) -> int | None:
+def _sample_rate(model: ir.Model, path: Path, beside: Path, config: VoiceConfig, said: int | None) -> int | None:
     text = model.metadata_props.get("sample_rate")  # written by exporters for sherpa-onnx
     in_graph = int(text) if text is not None and text.isdigit() else None
-    _agree(path, config_path(path), "sample rate", in_graph, config.sample_rate)
+    _agree(path, beside, "sample rate", in_graph, config.sample_rate)
     stated = in_graph if in_graph is not None else config.sample_rate
     if said is not None and stated is not None and said != stated:
         raise UserInput(f"--sample-rate {said}: the voice {path.name} states {stated}.")
