@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from tests.vits_writer.blocks import layer_norm
 from tests.vits_writer.graph_writer import INT64_END, GraphWriter
 from tests.vits_writer.recipe import Recipe
-from tests.vits_writer.shapes import Size, as_vector, pad, padded, pads, part, reshape, size_of, sizes_of
+from tests.vits_writer.shapes import Size, as_vector, pad, padded, pads, part, phonemes_of, reshape, size_of, sizes_of
 
 WINDOW = 4
 """VITS's `window_size`: offsets beyond have no logit and no value of their own."""
@@ -45,7 +45,7 @@ def _attention(w: GraphWriter, recipe: Recipe, at: str, x: str, forbidden: str) 
     query, key, value = (w.conv(f"{at}/conv_{kind}", x, hidden, hidden) for kind in "qkv")
     batch: Size = 1
     if w.dynamo:
-        count = query_count = size_of(w, at, key, 2)
+        count = query_count = phonemes_of(w, at, key)
     else:
         batch, count = sizes_of(w, at, key, 0, 2)
         query_count = size_of(w, at, query, 2)

@@ -11,7 +11,7 @@ from tests.vits_writer.encoder import Encoded
 from tests.vits_writer.graph_writer import GraphWriter
 from tests.vits_writer.model import PROSODY_FEATURES
 from tests.vits_writer.recipe import Recipe
-from tests.vits_writer.shapes import size_of, sizes_of, vector
+from tests.vits_writer.shapes import phonemes_of, sizes_of, vector
 from tests.vits_writer.spline import conv_flow
 
 DURATION_NOISE = 0.3
@@ -105,7 +105,7 @@ def _stochastic(w: GraphWriter, recipe: Recipe, features: str, channels: int, ma
 def _pairs(w: GraphWriter, x: str) -> str:
     """Zeros [batch, 2, T] for x [batch, C, T]."""
     if w.dynamo:
-        return w.op("/dp", "ConstantOfShape", vector(w, "/dp", [1, 2, size_of(w, "/dp", x, 2)]))
+        return w.op("/dp", "ConstantOfShape", vector(w, "/dp", [1, 2, phonemes_of(w, "/dp", x)]))
     batch, count = sizes_of(w, "/dp", x, 0, 2)
     return w.op("/dp", "ConstantOfShape", vector(w, "/dp", [batch, 2, count]))
 

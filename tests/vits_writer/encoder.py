@@ -10,6 +10,7 @@ from onnx import TensorProto
 from tests.vits_writer.attention import transformer
 from tests.vits_writer.graph_writer import GraphWriter
 from tests.vits_writer.recipe import Recipe
+from tests.vits_writer.shapes import phonemes_of
 
 ENCODER_NOISE = 0.1
 
@@ -36,7 +37,7 @@ def encode(w: GraphWriter, recipe: Recipe, ids: str, lengths: str) -> Encoded:
     if recipe.attention:
         x = w.node("Mul", "/enc_p/emb/Mul", x, w.real(recipe.hidden**0.5))
     x = w.node("Transpose", "/enc_p/Transpose", x, perm=[0, 2, 1])
-    mask = w.sequence_mask("/enc_p", w.size("/enc_p", x, 2), lengths)
+    mask = w.sequence_mask("/enc_p", phonemes_of(w, "/enc_p", x) if w.dynamo else w.size("/enc_p", x, 2), lengths)
     x = w.node("Mul", "/enc_p/Mul", x, mask)
     if recipe.attention:
         column = w.op("/enc_p/encoder", "Unsqueeze", mask, w.integers(2))

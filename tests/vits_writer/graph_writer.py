@@ -27,6 +27,7 @@ class GraphWriter:
     def __init__(self, seed: int, *, opset: int = 15, dynamo: bool = False) -> None:
         self._seed = seed
         self._counts: Counter[str] = Counter()
+        self._computed: dict[tuple[str, tuple[str, ...], str], str] = {}
         self.opset = opset
         self.dynamo = dynamo
         self._nodes: list[onnx.NodeProto] = []
@@ -43,12 +44,14 @@ class GraphWriter:
         return names
 
     def op(self, scope: str, op: str, *inputs: str, **attributes: Any) -> str:
-        """A node of one output in the module `scope`, numbered there by operator: `/enc_p/Mul`, `/enc_p/Mul_1`."""
-        return self.node(op, self._numbered(scope, op), *inputs, **attributes)
+        """A node of one output in the module `scope`, numbered there by operator: `/enc_p/Mul`, `/enc_p/Mul_1`.
 
-    def ops(self, scope: str, op: str, *inputs: str, outputs: int, **attributes: Any) -> list[str]:
-        """`op` with several outputs."""
-        return self.nodes_of(op, self._numbered(scope, op), *inputs, outputs=outputs, **attributes)
+        What was computed before is not computed again, in whatever module: exporters drop common subexpressions.
+        """
+        key = (op, inputs, str(sorted(attributes.items())))
+        if key not in self._computed:
+            self._computed[key] = self.node(op, self._numbered(scope, op), *inputs, **attributes)
+        return self._computed[key]
 
     def weight(self, name: str, *shape: int, spread: float, mean: float = 0.0) -> str:
         """Normal weights of `shape`, with the deviation `spread`; drawn by name, whatever else there is."""
@@ -149,9 +152,6 @@ class GraphWriter:
 
     def size(self, name: str, x: str, axis: int) -> str:
         """The size of `x` along `axis`, an int64 of rank 0."""
-        if self.dynamo:
-            shape = self.node("Shape", f"{name}/Shape", x, start=axis, end=axis + 1)
-            return self.node("Squeeze", f"{name}/Squeeze", shape)
         shape = self.node("Shape", f"{name}/Shape", x)
         return self.node("Gather", f"{name}/Gather", shape, self.scalar(axis), axis=0)
 

@@ -77,12 +77,17 @@ def assembled(
 def finished(model: onnx.ModelProto, recipe: Recipe) -> onnx.ModelProto:
     """The assembled `model` with the names of its exporter and with metadata, checked."""
     if recipe.exporter == "dynamo":
-        model = renamed(model, dynamo_names(model))
+        model = renamed(_without_dead_nodes(model), exporter_names(model, recipe))
         name_nodes(model)
     if recipe.metadata:
         helper.set_model_props(model, sherpa_metadata(recipe))
     onnx.checker.check_model(model, full_check=True)
     return model
+
+
+def exporter_names(model: onnx.ModelProto, recipe: Recipe) -> dict[str, str]:
+    """What the exporter calls the values of the assembled `model`; the tracing one has named them already."""
+    return dynamo_names(_without_dead_nodes(model)) if recipe.exporter == "dynamo" else {}
 
 
 def sherpa_metadata(recipe: Recipe) -> dict[str, str]:
@@ -96,6 +101,23 @@ def sherpa_metadata(recipe: Recipe) -> dict[str, str]:
         "n_speakers": str(recipe.speakers),
         "sample_rate": str(recipe.sample_rate),
     }
+
+
+def _without_dead_nodes(model: onnx.ModelProto) -> onnx.ModelProto:
+    """A copy without nodes and weights that nothing reads, which the newer exporter leaves out."""
+    copy = onnx.ModelProto()
+    copy.CopyFrom(model)
+    read = {value.name for value in copy.graph.output}
+    nodes = []
+    for node in reversed(model.graph.node):
+        if read.intersection(node.output):
+            read.update(node.input)
+            nodes.append(node)
+    del copy.graph.node[:]
+    copy.graph.node.extend(reversed(nodes))
+    del copy.graph.initializer[:]
+    copy.graph.initializer.extend(weight for weight in model.graph.initializer if weight.name in read)
+    return copy
 
 
 def _batch(recipe: Recipe) -> int | str:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from tests.vits_writer.graph_writer import INT64_END, GraphWriter
 
+IDS = "input"
+"""Piper's name for the phoneme ids [batch, T]."""
+
 Size = int | str
 """A number, or the name of an int64 of rank 0."""
 
@@ -33,9 +36,9 @@ def reshape(w: GraphWriter, scope: str, x: str, sizes: list[Size]) -> str:
     return w.op(scope, "Reshape", x, vector(w, scope, sizes), allowzero=1)
 
 
-def batch_of(w: GraphWriter, scope: str, x: str) -> Size:
-    """The size of the first axis; the newer exporter knows that it is one."""
-    return 1 if w.dynamo else size_of(w, scope, x, 0)
+def phonemes_of(w: GraphWriter, scope: str, x: str) -> str:
+    """The number of phonemes, of x [batch, C, T]; the newer exporter knows every T for the one of the input."""
+    return size_of(w, scope, IDS, 1) if w.dynamo else size_of(w, scope, x, 2)
 
 
 def size_of(w: GraphWriter, scope: str, x: str, axis: int) -> str:

@@ -14,7 +14,7 @@ from onnx import TensorProto, numpy_helper
 
 from tests.vits_writer.blocks import dds_conv
 from tests.vits_writer.graph_writer import INT64_END, GraphWriter
-from tests.vits_writer.shapes import Size, as_vector, pad, reshape, size_of, sizes_of
+from tests.vits_writer.shapes import Size, as_vector, pad, phonemes_of, reshape, sizes_of
 
 BINS = 10
 BOUND = 5.0
@@ -36,7 +36,7 @@ def conv_flow(w: GraphWriter, scope: str, z: str, mask: str, given: str, channel
     h = w.op(scope, "Mul", w.conv(f"{scope}/proj", h, channels, 3 * BINS - 1), mask)
     sizes: list[Size]
     if w.dynamo:
-        sizes = [1, 1, 3 * BINS - 1, size_of(w, scope, first, 2)]
+        sizes = [1, 1, 3 * BINS - 1, phonemes_of(w, scope, first)]
     else:
         batch, half, count = sizes_of(w, scope, first, 0, 1, 2)
         sizes = [batch, half, -1, count]
@@ -88,7 +88,9 @@ def _inverse(w: GraphWriter, scope: str, y: str, widths: str, heights: str, deri
     along_y = _edges(w, scope, heights, room)
     last = _edge(w, scope, along_y.edges, last=True)
     beside = w.op(scope, "Add", w.op(scope, "Gather", along_y.edges, last, axis=1), w.real(BESIDE))
-    edges_y = _with_edge(w, scope, along_y.edges, 2, beside, last=True)
+    edges_y = along_y.edges
+    for _ in range(2):  # `edges[..., -1] += eps` of a view is an assignment of its own, and one by the caller
+        edges_y = _with_edge(w, scope, edges_y, 2, beside, last=True)
     reached = w.op(scope, "GreaterOrEqual", w.op(scope, "Unsqueeze", y, w.integers(1)), edges_y)
     number = w.op(scope, "ReduceSum", w.op(scope, "Cast", reached, to=TensorProto.INT64), w.integers(-1), keepdims=0)
     number = w.op(scope, "Unsqueeze", w.op(scope, "Sub", number, w.scalar(1)), w.integers(1))

@@ -14,8 +14,7 @@ from tests.vits_writer.decoder import Conditions, decode, reverse_flow
 from tests.vits_writer.duration import DurationInputs, durations
 from tests.vits_writer.encoder import encode, expand
 from tests.vits_writer.graph_writer import GraphWriter
-from tests.vits_writer.model import assembled, finished, samples, seam_values, voice_inputs, writer_of
-from tests.vits_writer.names import dynamo_names
+from tests.vits_writer.model import assembled, exporter_names, finished, samples, seam_values, voice_inputs, writer_of
 from tests.vits_writer.recipe import ALPHABET, Recipe
 
 NOISE_SCALE, LENGTH_SCALE, NOISE_WIDTH = 0.667, 1.0, 0.8
@@ -35,7 +34,7 @@ def voice_model(recipe: Recipe | None = None) -> onnx.ModelProto:
 
 def seam_names(recipe: Recipe) -> tuple[str, str]:
     """What `voice_model(recipe)` calls the latent before the flow, and the frame mask."""
-    names = dynamo_names(_assembled_voice(recipe)) if recipe.exporter == "dynamo" else {}
+    names = exporter_names(_assembled_voice(recipe), recipe)
     return names.get(LATENT, LATENT), names.get(MASK, MASK)
 
 

@@ -1,13 +1,16 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import onnx
+import onnx_ir as ir
 import pytest
 
+from converters.vits_seam import find_vits_seam
 from tests.onnx_runs import run, snr_db
 from tests.vits_writer.model import seam_values
 from tests.vits_writer.names import numbered
@@ -167,3 +170,28 @@ def test_json_lists_speakers_and_languages_when_there_are_several() -> None:
     assert (config["num_speakers"], list(config["speaker_id_map"].values())) == (3, [0, 1, 2])
     assert (config["num_languages"], list(config["language_id_map"].values())) == (2, [0, 1])
     assert "num_languages" not in voice_json()
+
+
+REAL_VOICE = """
+Add 270, And 3, Cast 11, Ceil 1, Clip 1, Concat 138, ConstantOfShape 46, Conv 129, ConvTranspose 3, CumSum 7,
+Div 81, Equal 25, Erf 24, Exp 6, Expand 90, GatherElements 21, GatherND 15, GreaterOrEqual 6, LeakyRelu 16,
+Less 3, LessOrEqual 3, MatMul 26, Mul 268, Neg 10, NonZero 12, Not 3, Pad 58, Pow 39, RandomNormalLike 2,
+Range 39, ReduceMax 1, ReduceMean 72, ReduceSum 4, Relu 6, Reshape 164, ScatterND 30, Shape 144, Sigmoid 16,
+Softmax 12, Softplus 3, Split 9, Sqrt 39, Tanh 17, Transpose 141, Where 30
+"""
+"""Nodes of en_US-joe-medium.onnx (2755 in all), but for five operators that take indices apart."""
+
+
+def test_voice_has_the_nodes_of_a_real_one_when_it_has_as_many_layers() -> None:
+    model = voice_model(replace(MEDIUM, layers=6, couplings=4, flows=4, flow_layers=4))
+    counts = Counter(node.op_type for node in model.graph.node)
+    wanted = {op: int(number) for op, number in map(str.split, REAL_VOICE.split(","))}
+    assert {op: number for op, number in counts.items() if op in wanted} == wanted
+    assert counts.keys() - wanted.keys() == {"Gather", "Slice", "Squeeze", "Sub", "Unsqueeze"}
+
+
+@pytest.mark.parametrize("recipe", [MEDIUM, HIGH, X_LOW, FULL, DYNAMO])
+def test_seam_names_are_those_that_the_structure_gives(recipe: Recipe) -> None:
+    seam = find_vits_seam(ir.from_proto(voice_model(recipe)), "voice.onnx")
+    assert (seam.latent, seam.mask) == seam_names(recipe)
+    assert (seam.speaker is not None) == recipe.conditioned
