@@ -98,7 +98,7 @@ def test_newer_exporter_says_the_same_in_other_operators_and_names() -> None:
     for recipe in (Recipe(), replace(FULL, durations_output=True), replace(FULL, duration_noise=False)):
         old, new = (voice_model(replace(recipe, exporter=kind)) for kind in ("legacy", "dynamo"))
         feed = feed_of(old, some_ids(12), scales=NO_NOISE)
-        assert snr_db(run(old, feed)["output"], run(new, feed)["output"]) >= 90
+        assert snr_db(run(old, feed)["output"], run(new, feed)["output"]) >= 120
         assert new.opset_import[0].version == 18
         assert (old.graph.name, new.graph.name) == ("torch_jit", "main_graph")
 
