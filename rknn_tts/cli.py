@@ -23,7 +23,16 @@ from typer.main import get_command
 from contracts.errors import EXIT_REFUSED, UserInput
 from rknn_tts.blocks import is_terminal
 from rknn_tts.hints import did_you_mean
-from rknn_tts.request import EVERY, EXPECTED, Option, Request, options, request_from_make, taken_from_environment
+from rknn_tts.request import (
+    CONVERTING,
+    EVERY,
+    EXPECTED,
+    Option,
+    Request,
+    options,
+    request_from_make,
+    taken_from_environment,
+)
 
 NAME = "rknn-tts"
 
@@ -45,6 +54,9 @@ _EPILOG = "Under make the same options are variables in capitals: make engine FA
 
 _EPILOGS = {"bench": "Not under make, whose bench is the benchmarks of rknn-tts itself."}
 """Of commands that make has no rule for."""
+
+_QUOTES = " A pattern stands in quotes, or the shell makes many words of it: --checkpoint 'voices/*.onnx'."
+"""What is said of words that are too many."""
 
 _OVERRIDES = "RKNN_TTS_MAKE_OVERRIDES"
 """Where the Makefile puts the names that were given on its command line."""
@@ -208,7 +220,8 @@ def _usage_sentence(command: str, error: typer.TyperException) -> str:
     name = getattr(getattr(error, "param", None), "name", None)
     option = next((option for option in options(command) if option.name == name), None)
     if option is None:
-        return told if told.endswith(("?", ".")) else f"{told}."
+        hint = _QUOTES if command in CONVERTING and told.startswith("Got unexpected extra") else ""
+        return (told if told.endswith(("?", ".")) else f"{told}.") + hint
     if told.startswith("Missing"):
         return f"{command} needs {_spelling(option)}. {option.help}"
     return f"{_spelling(option)}: {EXPECTED[option.kind]} is expected."

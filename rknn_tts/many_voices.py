@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -57,7 +57,7 @@ def find_voices(pattern: str, folders: bool) -> Found:
     """
     # As a shell reads it: from the root too, and with `..` in it, which Path.glob refuses.
     matches = [Path(match) for match in sorted(glob.glob(pattern, recursive=True))]  # noqa: PTH207
-    wanted = [path for path in matches if _is_checkpoint(path, folders)]
+    wanted = _checkpoints(matches, folders)
     if not wanted:
         there = f"none of the {len(matches)} it matches is one" if matches else "it matches nothing"
         kinds = ", ".join((*ENDINGS, *(("a folder",) if folders else ())))
@@ -132,8 +132,13 @@ def size_bytes(path: Path) -> int:
         return 0
 
 
-def _is_checkpoint(path: Path, folders: bool) -> bool:
-    return (folders and path.is_dir()) or (path.is_file() and path.suffix in ENDINGS)
+def _checkpoints(matches: Sequence[Path], folders: bool) -> list[Path]:
+    """The files and folders among `matches` that are converted: of a folder and what lies in it, the latter."""
+    files = [path for path in matches if path.is_file() and path.suffix in ENDINGS]
+    if not folders:
+        return files
+    around = {folder for path in matches for folder in path.parents}
+    return sorted([*files, *(path for path in matches if path.is_dir() and path not in around)])
 
 
 def _each_once(paths: Iterable[Path]) -> list[Path]:

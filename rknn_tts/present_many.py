@@ -7,16 +7,13 @@ from collections.abc import Iterator, Sequence
 from contracts.errors import EXIT_DONE, EXIT_REFUSED
 from contracts.manifest import Manifest
 from rknn_tts.blocks import Block, Facts, Notice, Row, Table, Tone
+from rknn_tts.build_step import GB
 from rknn_tts.numbers import BYTES_PER_KB, number, size
 from rknn_tts.outcome import Outcome
 from rknn_tts.present import MODELLED
 from rknn_tts.report import Part, Report
 
 _GATE = "simulator"
-
-GB = 10**9
-"""As `--memory` counts."""
-
 _STATUS: dict[int, tuple[str, Tone]] = {EXIT_DONE: ("done", "good"), EXIT_REFUSED: ("refused", "warn")}
 
 

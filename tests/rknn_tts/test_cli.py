@@ -111,6 +111,10 @@ def test_version_is_that_of_the_project(capsys: pytest.CaptureFixture[str]) -> N
         ([*ENGINE_WORDS, "--tagret", "x"], "There is no option --tagret. Did you mean --target?"),
         ([*ENGINE_WORDS, "--xyzzy"], "There is no option --xyzzy. `rknn-tts engine --help`"),
         (["compile", "x.onnx", "--window", "3"], "compile takes no --window. `rknn-tts compile --help`"),
+        (
+            [*ENGINE_WORDS, "--checkpoint", "v/a.onnx", "v/b.onnx"],
+            "Got unexpected extra argument(s) (v/b.onnx). A pattern stands in quotes, or the shell makes many words",
+        ),
         ([*ENGINE_WORDS, "--window", "wide"], "--window: a whole number is expected."),
         ([*ENGINE_WORDS, "--timeout", "soon"], "--timeout: a number is expected."),
         *(

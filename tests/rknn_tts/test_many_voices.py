@@ -79,6 +79,7 @@ def test_find_voices_takes_checkpoints_only_and_counts_the_others() -> None:
 def test_find_voices_takes_folders_where_a_stage_does() -> None:
     touch("v/one/model.pth", "v/two/model.pth", "v/notes.txt")
     assert found_names("v/*", folders=True) == ["v/one", "v/two"]
+    assert found_names("v/o*/**", folders=True) == ["v/one/model.pth"]
 
 
 def test_find_voices_takes_each_file_once_by_its_own_name() -> None:
