@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from models.tracing import OPSET, traced
+from models.tracing import OPSET, traced, traced_by_script
 from tests.onnx_runs import run
 
 
@@ -56,6 +56,37 @@ def test_axis_that_is_dynamic_takes_any_length() -> None:
     model = made(dynamic_shapes={"x": {1: length}, "z": None})
     got = run(model, {"x": np.arange(7, dtype=np.float32)[None], "z": np.zeros((1, 1), np.float32)})
     assert got["y"].tolist() == [[0, 2, 4, 6, 8, 10, 12]]
+
+
+class Nested(nn.Module):
+    """A module in another, that reads a size."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = nn.Linear(2, 2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """[1, N, 2] -> [1, N, 2]."""
+        return torch.cat([self.inner(x), torch.zeros_like(x)], dim=1)
+
+
+def test_older_exporter_names_modules_and_weights_and_says_nothing(capfd: pytest.CaptureFixture[str]) -> None:
+    module, x = Nested(), np.arange(6, dtype=np.float32).reshape(1, 3, 2)
+    axes = {"x": {1: "length"}}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = traced_by_script(module, (torch.zeros(1, 5, 2),), ["x"], ["y"], 17, axes)
+    assert capfd.readouterr() == ("", "")
+    onnx.checker.check_model(ir.to_proto(model), full_check=True)
+    assert model.opset_imports[""] == 17
+    assert "inner.bias" in model.graph.initializers
+    names = {str(node.name) for node in model.graph}
+    assert {"/inner/Add", "/Shape", "/Concat"} <= names
+    got = run(model, {"x": x})["y"]
+    weight, bias = (part.detach().numpy() for part in module.inner.parameters())
+    np.testing.assert_allclose(got[:, :3], x @ weight.T + bias, rtol=1e-5)
+    assert got.shape == (1, 6, 2)
+    assert not got[:, 3:].any()
 
 
 def test_exporter_says_nothing(capfd: pytest.CaptureFixture[str]) -> None:
