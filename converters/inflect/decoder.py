@@ -8,9 +8,10 @@ from functools import partial
 
 import onnx_ir as ir
 
-from contracts.contract import Contract, TensorSpec, Window
+from contracts.contract import RANDOM, Contract, TensorSpec, Window
 from contracts.errors import UserInput
 from contracts.thresholds import SIMULATOR, SIMULATOR_DB
+from converters.inflect.checkpoint import RANDOM_NANO
 from converters.inflect.evidence import SLICE_NOTE, drawn_latent, evidence_of, slice_evidence
 from converters.inflect.opening import Slice, open_checkpoint
 from converters.inflect.prior import drawn_noise, long_prior, speak
@@ -28,6 +29,8 @@ USUAL = UsualWindow(emitted=192, context=32, widest=4096)
 widest is sixteen times that: a run of twice as many frames takes some minutes, and all that compares needs one."""
 
 HOST_FILE = "inflect-host.onnx"
+NANO_HOST_FILE = "inflect-nano-host.onnx"
+"""Of Nano's stand-in: both stand-ins go into one folder, where a checkpoint's files have one of its name."""
 
 
 @dataclass(frozen=True)
@@ -73,8 +76,9 @@ def open_decoder(checkpoint: Checkpoint, options: StageOptions, open_session: Op
     )
     shapes = {LATENT: made.real.latent.shape, MASK: made.real.mask.shape}
     masking = (mask_decoder(MASK),) if made.masking else ()
+    is_nano = checkpoint.source.name == RANDOM_NANO and checkpoint.source.kind == RANDOM
     return StageExport(
-        stem=stem_of(made.window, made.masked),
+        stem=stem_of(made.window, made.masked) + ("-nano" if is_nano else ""),
         contract=Contract(
             family="inflect",
             stage="decoder",
@@ -89,7 +93,7 @@ def open_decoder(checkpoint: Checkpoint, options: StageOptions, open_session: Op
         feeds=(made.real.feed,),
         padded_feeds=(made.real.padded().feed,),
         host=made.host,
-        host_file=HOST_FILE,
+        host_file=NANO_HOST_FILE if is_nano else HOST_FILE,
         notes=(*([checkpoint.note] if checkpoint.note else []), *made.notes),
         evidence=made.evidence,
         read=made.read,

@@ -10,7 +10,7 @@ import torch
 
 from contracts.contract import TensorSpec, Window
 from contracts.errors import Refusal, UserInput
-from converters.inflect.checkpoint import locate
+from converters.inflect.checkpoint import STAND_INS, locate
 from converters.inflect.decoder import open_decoder, stem_of
 from converters.inflect.stage import STAGE
 from converters.stages import Evidence, Sentence, StageExport, StageOptions, WindowedDecode
@@ -223,6 +223,23 @@ def test_slice_speaks_nothing(tmp_path: Path) -> None:
     assert export.read is not None
     with pytest.raises(UserInput, match="--sample: a slice has nothing that makes a latent of ids"):
         export.read(Sentence(ids=(1,)), lambda: None)
+
+
+@pytest.mark.parametrize(
+    ("word", "stem", "host"),
+    [
+        ("random", "inflect-decoder-w256", "inflect-host.onnx"),
+        ("random-nano", "inflect-decoder-w256-nano", "inflect-nano-host.onnx"),
+    ],
+)
+def test_stand_ins_have_places_of_their_own(monkeypatch: pytest.MonkeyPatch, word: str, stem: str, host: str) -> None:
+    small = {name: (said, SMALL) for name, (said, _) in STAND_INS.items()}  # the true sizes take half a minute
+    monkeypatch.setattr("converters.inflect.opening.STAND_INS", small)
+    export = export_of(word)
+    assert (export.stem, export.host_file) == (stem, host)
+    assert export.contract.source.kind == "random"
+    assert "a stand-in for a checkpoint" in export.notes[0]
+    assert export.contract.window == Window(256, 192, 32, 32, 8, 16_000)
 
 
 def test_stage_names_what_it_takes() -> None:
