@@ -1,0 +1,81 @@
+"""What a user hears of an engine: ids, decoded window by window and put together again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from contracts.contract import Window
+from contracts.errors import UserInput
+from converters.inflect.prior import drawn_ids, drawn_noise, prior_of, speak
+from converters.inflect.voice import Voice
+from converters.stages import AddExtras, Array, FloatArray, Sample, Sentence, Session
+from converters.vits_windows import AUDIO, decode_by_windows
+
+SYMBOLS = 48
+"""Of the sentence that is spoken where the user names none: some seconds."""
+
+
+def read_sentence(voice: Voice, sentence: Sentence, add_extras: AddExtras) -> Sentence:
+    """`sentence` where it is of the model's ids, or of none.
+
+    Raises:
+        UserInput: it is a text, or an id is none of the model's.
+    """
+    if sentence.text is not None:
+        raise UserInput(
+            "--text: what makes ids of a text is part of the Inflect release and not of rknn-tts; give them with --ids."
+        )
+    if wrong := [number for number in sentence.ids or () if number >= voice.symbols]:
+        raise UserInput(f"--ids: {wrong[0]} is no symbol of this model, whose ids go from 0 to {voice.symbols - 1}.")
+    if sentence.ids == ():
+        raise UserInput("--ids: there is nothing to speak in it.")
+    return sentence
+
+
+def read_nothing(sentence: Sentence, add_extras: AddExtras) -> Sentence:
+    """Of a slice, which knows no ids.
+
+    Raises:
+        UserInput: always.
+    """
+    raise UserInput(
+        "--sample: a slice has nothing that makes a latent of ids; give the release's folder as checkpoint."
+    )
+
+
+def sample_of(
+    voice: Voice, window: Window, durations: Session, original: Session, cut: Session, sentence: Sentence
+) -> Sample:
+    """What a user hears: `sentence` by `decode.onnx` as it is, and in windows, whose samples an engine gives.
+
+    Args:
+        voice: the model.
+        window: the engine's.
+        durations: `duration.onnx`.
+        original: `decode.onnx` with its latent as a further output (`watched_decode`).
+        cut: the unpatched cut, of any length.
+        sentence: as `read_sentence` gives it.
+    """
+    ids = drawn_ids(voice, SYMBOLS) if sentence.ids is None else list(sentence.ids)
+    prior = prior_of(voice, durations, ids)
+    spoken = speak(voice, original, prior, drawn_noise(prior.channels, prior.frames))
+    feeds: list[Mapping[str, Array]] = []
+
+    def decoded(feed: Mapping[str, Array]) -> dict[str, Array]:
+        feeds.append(feed)
+        return cut(feed)
+
+    def render(outputs: Sequence[Mapping[str, Array]]) -> FloatArray:
+        following: Iterator[Mapping[str, Array]] = iter(outputs)
+        return decode_by_windows(lambda feed: {AUDIO: next(following)[AUDIO]}, spoken.said, window, window.left)
+
+    windowed = decode_by_windows(decoded, spoken.said, window, window.left)
+    what = "drawn symbols" if sentence.ids is None else "the ids that were asked for"
+    return Sample(
+        said=f"{what}, {len(ids)} ids, {prior.frames} frames",
+        feeds=tuple(feeds),
+        render=render,
+        whole=spoken.samples,
+        windowed=windowed,
+        sample_rate=voice.sample_rate,
+    )
