@@ -20,6 +20,7 @@ from converters.inflect.voice import Graphs, Voice, check_finite, open_voice
 from converters.onnx_file import load_external, read_onnx
 from converters.stages import Checkpoint
 from models.inflect.config import InflectConfig
+from surgery.decompose_functions import decompose_functions
 
 SYMBOLS = "enc_p.emb.weight"
 """The table of symbols, whose rows no config states."""
@@ -68,10 +69,10 @@ def open_slice(path: Path) -> Slice:
 
 
 def _read(path: Path) -> ir.Model:
-    """Its parts go into other files, where external data would be lost."""
+    """Its parts go into other files, where external data would be lost, and are cut out of one graph, no functions."""
     model = read_onnx(path)
     load_external(model)
-    return model
+    return decompose_functions().rewrite(model).model if model.functions else model
 
 
 def _open_weights(path: Path, config_path: Path) -> Voice:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from pathlib import Path
+import dataclasses
+from collections import Counter
 
 import numpy as np
 import onnx
@@ -11,6 +12,10 @@ from onnx import TensorProto, helper, numpy_helper
 from contracts.errors import Refusal, UserInput
 from converters.inflect.config import AudioConfig
 from converters.inflect.voice import Graphs, Voice, decoder_cut, host_half, open_voice, watched_decode
+from models.inflect.config import MICRO
+from surgery.fold_constants import fold_constants
+from surgery.fold_neutral_operands import fold_neutral_operands
+from surgery.normalise_static_inputs import normalise_static_inputs
 from tests.converters.inflect.releases import INPUTS, SMALL, graphs
 from tests.onnx_runs import Array, run, snr_db
 from tests.vits_writer.names import renamed
@@ -167,7 +172,27 @@ def test_feeds_have_the_ranks_of_the_inputs_they_are_for() -> None:
     assert feed["lengths"].tolist() == [7]
 
 
-def test_graphs_stay_as_they_were_read(tmp_path: Path) -> None:
+def test_cut_folds_to_the_references_number_of_nodes_when_it_has_the_releases_layers() -> None:
+    """24 Shape and 24 ConstantOfShape before, 409 nodes at a window of 256 behind (reference, Inflect v2).
+
+    What a graph has of nodes its layers say, and not how wide they are.
+    """
+    narrow = dataclasses.replace(
+        MICRO, inter_channels=8, hidden_channels=8, filter_channels=8, upsample_initial_channel=32, n_vocab=9
+    )
+    cut = decoder_cut(opened(graphs(narrow)))
+    before = Counter(node.op_type for node in cut.graph)
+    assert (before["Shape"], before["ConstantOfShape"]) == (24, 24)
+    folded = cut
+    shapes = {"z": (1, 8, 256), "y_mask": (1, 1, 256)}
+    for step in (normalise_static_inputs(shapes), fold_constants(), fold_neutral_operands()):
+        folded = step.rewrite(folded).model
+    after = Counter(node.op_type for node in folded.graph)
+    assert (after["Shape"], after["ConstantOfShape"], after["Constant"]) == (0, 0, 0)
+    assert sum(after.values()) == 409
+
+
+def test_graphs_stay_as_they_were_read() -> None:
     duration, decode = graphs()
     voice = opened((duration, decode))
     before = ir.to_proto(voice.graphs.decode).SerializeToString()
