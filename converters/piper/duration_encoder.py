@@ -16,6 +16,7 @@ from converters.piper.voice import open_voice, speaker_of
 from converters.remembered import Remembered
 from converters.stages import Checkpoint, Opened, OpenSession, Stage, StageExport, StageOptions
 from surgery.normalise_static_inputs import normalise_static_inputs
+from surgery.rewrite_masked_choices import rewrite_masked_choices
 from surgery.rewrite_relative_attention import Form, rewrite_relative_attention
 
 DEFAULT_WIDTHS = "128,192"
@@ -106,7 +107,7 @@ def open_encoder(checkpoint: Checkpoint, options: StageOptions, open_session: Op
 
 
 def _export(checkpoint: Checkpoint, options: StageOptions, original: DurationOriginal, width: int) -> StageExport:
-    voice = original.voice
+    voice, form = original.voice, GATHER if options.relative == GATHER else BANDED
     whole, *shorter = sentences_of(voice, width)
     full = original.feed(whole, width, original.speaker)
     # Padding comes with another speaker, as the decoder's.
@@ -125,7 +126,7 @@ def _export(checkpoint: Checkpoint, options: StageOptions, original: DurationOri
         ),
         model=original.parts.encoder,
         passes=(normalise_static_inputs(shapes),),
-        cuts=lambda target: (rewrite_relative_attention(GATHER if options.relative == GATHER else BANDED),),
+        cuts=lambda target: (rewrite_relative_attention(form), rewrite_masked_choices()),
         feeds=(full,),
         padded_feeds=tuple(padded),
         host=original.parts.host,
