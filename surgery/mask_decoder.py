@@ -124,7 +124,7 @@ def _upsampled(graph: ir.Graph, mask: ir.Value, factor: int, rate: int) -> ir.Va
 
 def _multiply_output(graph: ir.Graph, node: ir.Node, mask: ir.Value) -> None:
     value = node.outputs[0]
-    masked = ir.node("Mul", [value, mask], name=f"mask_decoder/{node.name}")
+    masked = ir.node("Mul", [value, mask], name=f"mask_decoder/{node.name or value.name}")
     masked.outputs[0].name = f"mask_decoder/{value.name}"
     if value.is_graph_output():  # its name is the graph's interface
         value.name, masked.outputs[0].name = f"mask_decoder/{value.name}/unmasked", value.name

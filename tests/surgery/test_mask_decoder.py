@@ -11,6 +11,7 @@ from surgery.mask_decoder import mask_decoder
 from tests.onnx_runs import run, snr_db
 from tests.surgery.graphs import check, decoder, decoder_feed, latent, serialised
 from tests.surgery.refusals import small_decoder
+from tests.vits_writer.names import numbered
 from tests.vits_writer.recipe import Recipe
 from tests.vits_writer.voice import decoder_model
 
@@ -142,6 +143,13 @@ def test_mask_decoder_masks_what_is_the_same_on_every_frame_too(op: str, name: s
     assert snr_db(wanted, run(done.model, feed)["audio"][..., : FRAMES * recipe.hop]) >= MASKED_SHORT_DB
     # The sum is masked in the place of the convolution in front of it.
     assert done.hits == mask_decoder("y_mask").rewrite(decoder(recipe)).hits
+
+
+def test_mask_decoder_gives_each_node_a_name_of_its_own_when_the_graph_names_none() -> None:
+    done = mask_decoder("1").rewrite(ir.from_proto(numbered(decoder_model())))
+    names = [node.name for node in done.model.graph if node.name]
+    assert len(names) == done.hits + len(Recipe().strides)
+    assert len(set(names)) == len(names)
 
 
 def test_mask_decoder_names_its_nodes_for_itself() -> None:
