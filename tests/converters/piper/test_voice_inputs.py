@@ -1,0 +1,209 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+import pytest
+from onnx import TensorProto, helper
+
+from contracts.errors import Refusal
+from converters.piper.decoder import open_decoder
+from converters.piper.host_half import host_half
+from converters.piper.streaming import locate
+from converters.piper.utterances import open_host, run_host
+from converters.piper.voice import Voice, open_voice
+from converters.piper.voice_inputs import ExtraInput, table_rows
+from converters.stages import StageOptions
+from tests.converters.voices import opened, save, whole_voice
+from tests.onnx_runs import open_session
+from tests.vits_writer.names import numbered, renamed
+from tests.vits_writer.recipe import Recipe
+from tests.vits_writer.voice import voice_model
+
+EVERYTHING = Recipe(speakers=3, languages=2, prosody=True)
+IDS = [1, 0, 20, 0, 14, 0, 30, 0, 2]
+
+
+@pytest.mark.parametrize(
+    ("shape", "wanted"),
+    [
+        (("batch", "phonemes", 3), (1, 7, 3)),
+        (("phonemes", "batch"), (7, 1)),
+        (("b", "t"), (1, 7)),
+        ((None, None, 3), (1, 7, 3)),
+        ((1,), (1,)),
+        (("batch",), (1,)),
+        ((), ()),
+    ],
+)
+def test_zeros_are_of_the_sentences_length(shape: tuple[Any, ...], wanted: tuple[int, ...]) -> None:
+    made = ExtraInput("x", ir.DataType.INT64, shape).zeros(7, ("batch", "phonemes"))
+    assert (made.shape, made.dtype.name) == (wanted, "int64")
+    assert not made.any()
+
+
+def test_zeros_are_of_the_sentences_length_when_the_ids_state_no_names() -> None:
+    assert ExtraInput("x", ir.DataType.FLOAT, (None, "n", 3)).zeros(7, (None, None)).shape == (1, 7, 3)
+
+
+@pytest.mark.parametrize("exporter", ["legacy", "dynamo"])
+def test_inputs_are_found_by_what_they_index(tmp_path: Path, exporter: Any) -> None:
+    voice = opened(tmp_path, Recipe(speakers=3, languages=2, prosody=True, exporter=exporter))
+    inputs = voice.inputs
+    assert inputs.names == ("input", "input_lengths", "scales", "sid", "lid", "prosody_features")
+    assert inputs.speaker is not None
+    assert inputs.language is not None
+    assert (inputs.speaker.name, inputs.language.name, inputs.unread) == ("sid", "lid", ())
+    assert (voice.speakers, voice.languages) == (3, 2)
+
+
+def test_inputs_are_found_in_another_order(tmp_path: Path) -> None:
+    model = voice_model(EVERYTHING)
+    given = list(model.graph.input)
+    del model.graph.input[:]
+    model.graph.input.extend(reversed(given))
+    inputs = open_voice(save(tmp_path / "voice.onnx", model)).inputs
+    assert (inputs.ids, inputs.lengths, inputs.scales) == ("input", "input_lengths", "scales")
+    assert inputs.speaker is not None
+    assert inputs.speaker.name == "sid"
+
+
+def test_inputs_without_names_are_the_speakers_first(tmp_path: Path) -> None:
+    voice = open_voice(save(tmp_path / "voice.onnx", numbered(voice_model(EVERYTHING))))
+    assert voice.inputs.names == ("0", "1", "2", "3", "4", "5")
+    assert (voice.speakers, voice.languages) == (3, 2)
+
+
+@pytest.mark.parametrize("name", ["lid", "language_id", "langid", "LanguageID"])
+def test_one_embedding_is_the_languages_when_its_input_is_called_so(tmp_path: Path, name: str) -> None:
+    model = renamed(voice_model(Recipe(languages=3)), {"lid": name})
+    voice = open_voice(save(tmp_path / "voice.onnx", model))
+    assert (voice.speakers, voice.languages, voice.inputs.speaker) == (1, 3, None)
+
+
+def test_the_host_half_is_the_voice_of_that_speaker_and_language(tmp_path: Path) -> None:
+    voice = opened(tmp_path, EVERYTHING)
+    host = open_host(voice, open_session(host_half(voice)), 2)
+    found = run_host(host, IDS, (0.667, 1.0, 0.8))
+    wanted = whole_voice(EVERYTHING, IDS, (0.0, 1.0, 0.0), speaker=2)
+    np.testing.assert_array_equal(found.latent, wanted["z"])
+    np.testing.assert_array_equal(found.mask, wanted["y_mask"])
+
+
+def _with_input(model: onnx.ModelProto, kind: int = TensorProto.FLOAT, shape: Any = (1, "n")) -> onnx.ModelProto:
+    model.graph.input.append(helper.make_tensor_value_info("more", kind, shape))
+    return model
+
+
+def notes_of(path: Path) -> tuple[str, ...]:
+    def no_hub(reference: str) -> Path:
+        raise AssertionError(reference)
+
+    return open_decoder(locate(str(path), no_hub), StageOptions(), open_session).notes
+
+
+def test_an_input_that_nothing_reads_is_left_out_and_named(tmp_path: Path) -> None:
+    path = save(tmp_path / "voice.onnx", _with_input(voice_model()))
+    assert open_voice(path).inputs.unread == ("more",)
+    assert "No sample of voice.onnx depends on its inputs more, so they are left out." in notes_of(path)
+
+
+def _reading(model: onnx.ModelProto, op: str, reader: str) -> onnx.ModelProto:
+    """`model` in which the node `reader` reads its first input with the mean of `more` added."""
+    node = next(node for node in model.graph.node if node.name == reader)
+    position = list(model.graph.node).index(node)
+    first = node.input[0]
+    node.input[0] = "with_more"
+    made = [
+        helper.make_node(op, ["more"], ["more.mean"], keepdims=0),
+        helper.make_node("Add", [first, "more.mean"], ["with_more"]),
+    ]
+    for new in reversed(made):
+        model.graph.node.insert(position, new)
+    return model
+
+
+def test_any_input_that_the_encoder_reads_is_taken_by_the_host_half_and_named(tmp_path: Path) -> None:
+    model = _reading(_with_input(voice_model(), shape=("batch_size", 4, "phonemes")), "ReduceMean", "/enc_p/proj/Conv")
+    path = save(tmp_path / "voice.onnx", model)
+    voice = open_voice(path)
+    assert [str(extra) for extra in voice.inputs.extras] == ["more float [batch_size, 4, phonemes]"]
+    assert [value.name for value in host_half(voice).graph.inputs][:4] == ["input", "input_lengths", "scales", "more"]
+    (note,) = [note for note in notes_of(path) if "further inputs" in note]
+    assert note.endswith("gates feed them zeros: more float [batch_size, 4, phonemes].")
+
+
+def test_an_input_that_the_decoder_reads_is_refused_by_name(tmp_path: Path) -> None:
+    model = _reading(_with_input(voice_model()), "ReduceMean", "/dec/conv_pre/Conv")
+    with pytest.raises(Refusal, match=r"reads more than a latent, a mask and a speaker embedding: .*\(from more\)"):
+        open_voice(save(tmp_path / "voice.onnx", model))
+
+
+def test_an_id_that_looks_up_nothing_in_the_speakers_embedding_is_refused_by_name(tmp_path: Path) -> None:
+    model = _with_input(voice_model(Recipe(speakers=3)), TensorProto.INT64, ())
+    speaker = next(node for node in model.graph.node if node.name == "/emb_g/Unsqueeze")
+    position = list(model.graph.node).index(speaker)
+    louder = helper.make_node("Mul", ["/emb_g/Gather_output_0", "more.float"], ["louder"])
+    speaker.input[0] = "louder"
+    model.graph.node.insert(position, louder)
+    model.graph.node.insert(position, helper.make_node("Cast", ["more"], ["more.float"], to=TensorProto.FLOAT))
+    with pytest.raises(Refusal, match="the input more reaches the speaker embedding, but is the id of nothing in it"):
+        open_voice(save(tmp_path / "voice.onnx", model))
+
+
+@pytest.mark.parametrize("size", [1, 2, 4])
+def test_scales_of_another_number_are_refused_with_both(tmp_path: Path, size: int) -> None:
+    model = voice_model()
+    model.graph.input[2].type.tensor_type.shape.dim[0].dim_value = size
+    with pytest.raises(Refusal, match=rf"its input scales holds {size} numbers, not 3 scales"):
+        open_voice(save(tmp_path / "voice.onnx", model))
+
+
+def looked_up(op: str) -> ir.Value:
+    """An input `id` that goes through `op` into a lookup of 5 rows, behind an Identity."""
+    nodes = [
+        helper.make_node("Identity", ["table"], ["same"]),
+        helper.make_node("Cast", ["id"], ["moved"], to=TensorProto.INT32)
+        if op == "Cast"
+        else helper.make_node(op, ["id"], ["moved"]),
+        helper.make_node("Gather", ["same", "moved"], ["row"]),
+    ]
+    table = onnx.numpy_helper.from_array(np.zeros((5, 2), np.float32), "table")
+    graph = helper.make_graph(
+        nodes,
+        "lookup",
+        [helper.make_tensor_value_info("id", TensorProto.INT64, [1])],
+        [helper.make_tensor_value_info("row", TensorProto.FLOAT, [1, 2])],
+        [table],
+    )
+    return ir.from_proto(helper.make_model(graph)).graph.inputs[0]
+
+
+@pytest.mark.parametrize(("op", "rows"), [("Cast", 5), ("Identity", 5), ("Clip", 5), ("Abs", None), ("Neg", None)])
+def test_table_rows_sees_a_lookup_through_what_leaves_the_number_as_it_is(op: str, rows: int | None) -> None:
+    assert table_rows(looked_up(op)) == rows
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf")])
+def test_open_voice_names_a_constant_node_that_is_not_finite(tmp_path: Path, bad: float) -> None:
+    model = voice_model(Recipe(speakers=3))
+    weight = next(t for t in model.graph.initializer if t.name == "emb_g.weight")
+    model.graph.initializer.remove(weight)
+    values = onnx.numpy_helper.to_array(weight).copy()
+    values[1, 2] = bad
+    tensor = onnx.numpy_helper.from_array(values, "value")
+    model.graph.node.insert(0, helper.make_node("Constant", [], ["emb_g.weight"], value=tensor))
+    with pytest.raises(Refusal, match=r"the weight emb_g\.weight holds NaN or infinity"):
+        open_voice(save(tmp_path / "voice.onnx", model))
+
+
+def test_a_table_in_a_constant_node_counts_the_speakers(tmp_path: Path) -> None:
+    model = voice_model(Recipe(speakers=3))
+    weight = next(t for t in model.graph.initializer if t.name == "emb_g.weight")
+    model.graph.initializer.remove(weight)
+    model.graph.node.insert(0, helper.make_node("Constant", [], ["emb_g.weight"], value=weight))
+    voice: Voice = open_voice(save(tmp_path / "voice.onnx", model))
+    assert voice.speakers == 3
