@@ -16,6 +16,7 @@ from converters.piper.voice import open_voice, speaker_of
 from converters.remembered import Remembered
 from converters.stages import Checkpoint, Opened, OpenSession, Stage, StageExport, StageOptions
 from surgery.normalise_static_inputs import normalise_static_inputs
+from surgery.rewrite_interface_axes import rewrite_interface_axes
 from surgery.rewrite_masked_choices import rewrite_masked_choices
 from surgery.rewrite_relative_attention import Form, rewrite_relative_attention
 
@@ -125,7 +126,7 @@ def _export(checkpoint: Checkpoint, options: StageOptions, original: DurationOri
             drift=_drift(original, width),
         ),
         model=original.parts.encoder,
-        passes=(normalise_static_inputs(shapes),),
+        passes=(normalise_static_inputs(shapes), rewrite_interface_axes()),
         cuts=lambda target: (rewrite_relative_attention(form), rewrite_masked_choices()),
         feeds=(full,),
         padded_feeds=tuple(padded),

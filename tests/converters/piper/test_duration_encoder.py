@@ -176,9 +176,10 @@ def check_finished(graph: ir.Model, recipe: Recipe) -> None:
     got = run(graph, tokens(width=24))
     # Flows read as many channels as are inside; log durations are one.
     told = recipe.hidden if recipe.duration_flows else 1
-    assert {name: array.shape for name, array in got.items()} == {"stats": (1, 16, 24), "conditioning": (1, told, 24)}
+    sizes = {"stats": (1, 16, 1, 24), "conditioning": (1, told, 1, 24)}
+    assert {name: array.shape for name, array in got.items()} == sizes
     for name, array in got.items():
-        assert snr_db(wanted[name], array[..., : len(IDS)]) >= 110.0
+        assert snr_db(wanted[name], array[:, :, 0, : len(IDS)]) >= 110.0
 
 
 def test_finished_graph_gives_what_the_voice_computes_of_the_real_tokens(attentive: Finished) -> None:
@@ -223,8 +224,8 @@ def fallen(evidence: Evidence, graph: ir.Model) -> set[str]:
     session, found = open_session(graph), set()
     for owed in evidence.expectations:
         ((feed, reference),) = owed.runs
-        got = session(feed)
-        worst = min(snr_db(np.asarray(r), got[n][..., : r.shape[-1]]) for n, r in reference.items())
+        got = session({name: array[:, :, None] if name == "g" else array for name, array in feed.items()})
+        worst = min(snr_db(np.asarray(r), got[n][:, :, 0, : r.shape[-1]]) for n, r in reference.items())
         found |= {owed.gate} if worst < owed.minimum_db else set()
     return found
 
@@ -245,7 +246,8 @@ def test_evidence_sees_an_engine_that_makes_nothing_of_who_speaks(of_two: Finish
     assert fallen(evidence, graph) == set()
     (full,), (padded, *_) = of_two.export.feeds, of_two.export.padded_feeds
     assert (full["g"] != padded["g"]).any()
-    always = ir.val("always", const_value=ir.tensor(np.asarray(full["g"]), name="always"))
+    first = np.asarray(full["g"])[:, :, None]  # with the unit axis of a finished graph
+    always = ir.val("always", const_value=ir.tensor(first, name="always"))
     graph.graph.register_initializer(always)
     for use in list(value_named(graph.graph, "g").uses()):
         use.node.replace_input_with(use.idx, always)
