@@ -46,6 +46,16 @@ NOT_RUN = (
         "needs Kokoro's engines: tests/docs/test_speak_kokoro.py runs the program over small ones",
     ),
     _row(
+        r"(?P<command>(make engine FAMILY=inflect|\./rknn-tts (engine|export) inflect)\b.*)",
+        "takes a minute or more at the published sizes: it is read as the command reads it, "
+        "tests/rknn_tts/test_inflect_engine.py builds a small release, and tests/bench/bench_inflect_page.py runs the "
+        "command on random weights of docs/inflect.md",
+    ),
+    _row(
+        r"\.venv/bin/python (?P<program>speak_inflect\.py) .+",
+        "needs an Inflect engine: tests/docs/test_speak_inflect.py runs the program over a small one",
+    ),
+    _row(
         r"\.venv/bin/python (?P<program>decode_qwen3\.py) .+",
         "needs Qwen3's engines: tests/docs/test_decode_qwen3.py runs the program over small ones",
     ),
