@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,10 +26,17 @@ PADDED_PART = 3
 
 @dataclass(frozen=True)
 class Latent:
-    """What stands at the seam: the latent [1, C, N] and its frame mask [1, 1, N], float32."""
+    """What stands at the seam, float32.
+
+    Attributes:
+        latent: [1, C, N].
+        mask: its frame mask, [1, 1, N].
+        given: what is the same for all frames: the speaker's embedding of a voice of several speakers.
+    """
 
     latent: FloatArray
     mask: FloatArray
+    given: Mapping[str, Array] = field(default_factory=dict)
 
     @property
     def frames(self) -> int:
@@ -39,11 +46,11 @@ class Latent:
     @property
     def feed(self) -> dict[str, Array]:
         """As inputs of a decoder."""
-        return {LATENT: self.latent, MASK: self.mask}
+        return {LATENT: self.latent, MASK: self.mask, **self.given}
 
     def first(self, frames: int) -> Latent:
         """Its first frames."""
-        return Latent(self.latent[..., :frames], self.mask[..., :frames])
+        return Latent(self.latent[..., :frames], self.mask[..., :frames], self.given)
 
     def padded(self) -> Latent:
         """The same with its last third replaced by padding, as a walk pads a short utterance: zeros."""
@@ -51,6 +58,7 @@ class Latent:
         return Latent(
             cut_window(self.latent[..., :kept], 0, kept, self.frames),
             cut_window(self.mask[..., :kept], 0, kept, self.frames),
+            self.given,
         )
 
 

@@ -5,27 +5,22 @@ from __future__ import annotations
 from functools import partial
 
 from contracts.contract import Contract, TensorSpec, Window
-from contracts.errors import UserInput
 from contracts.thresholds import SIMULATOR, SIMULATOR_DB
 from converters.piper.evidence import evidence_of
-from converters.piper.host_half import LATENT, MASK, host_half
+from converters.piper.host_half import host_half
 from converters.piper.phonemes import PHONEMES_EXTRA
 from converters.piper.speaking import read_sentence, sample_of
 from converters.piper.streaming import locate
 from converters.piper.utterances import (
-    AUDIO,
     WIDEST_WINDOW,
-    Latent,
     decoder_cut,
     open_host,
     open_speaker,
     other_speaker,
-    padded,
     real_latent,
 )
 from converters.piper.voice import Voice, open_voice, speaker_of
 from converters.stages import (
-    Array,
     Checkpoint,
     Evidence,
     OpenSession,
@@ -38,6 +33,7 @@ from converters.stages import (
     StageOptions,
     of_one,
 )
+from converters.vits_windows import AUDIO, LATENT, MASK, UsualWindow, window_of
 from surgery.mask_decoder import mask_decoder
 from surgery.normalise_static_inputs import normalise_static_inputs
 from surgery.rewrite_interface_axes import rewrite_interface_axes
@@ -47,6 +43,9 @@ EMITTED_FRAMES = 45
 
 CONTEXT_FRAMES = 32
 """Context on each side: the worst window reaches 98 dB on white noise (family-facts; 24: 59, 28: 68)."""
+
+WINDOW = UsualWindow(EMITTED_FRAMES, CONTEXT_FRAMES, WIDEST_WINDOW)
+"""32 + 45 + 32."""
 
 WINDOW_DB = MASKED_SHORT_DB = 95.0
 """Least SNR of the windowed decode in fp32, interiors and whole utterances; masked, of short utterances too."""
@@ -81,7 +80,7 @@ def open_decoder(checkpoint: Checkpoint, options: StageOptions, open_session: Op
         UserInput, Refusal: see `open_voice`; also a window that does not hold its context.
     """
     voice = open_voice(checkpoint.path, options.sample_rate)
-    window = window_of(voice, options)
+    window = window_of(WINDOW, options.window, options.context, voice.seam.hop, voice.sample_rate)
     cut, host = decoder_cut(voice), host_half(voice)
     host_opened = open_host(voice, open_session(host), speaker_of(voice, options.speaker))
     real = real_latent(host_opened, window.frames)
@@ -117,8 +116,8 @@ def open_decoder(checkpoint: Checkpoint, options: StageOptions, open_session: Op
         ),
         model=cut,
         passes=(normalise_static_inputs(shapes), *masking, rewrite_interface_axes()),
-        feeds=(_feed(real),),
-        padded_feeds=(_feed(padded(other)),),
+        feeds=(real.feed,),
+        padded_feeds=(other.padded().feed,),
         host=host,
         host_file="piper-host.onnx",
         notes=tuple(notes),
@@ -126,10 +125,6 @@ def open_decoder(checkpoint: Checkpoint, options: StageOptions, open_session: Op
         sample=sample,
         read=partial(read_sentence, voice),
     )
-
-
-def _feed(latent: Latent) -> dict[str, Array]:
-    return {LATENT: latent.latent, MASK: latent.mask, **latent.given}
 
 
 def _notes_on_inputs(voice: Voice) -> list[str]:
@@ -151,25 +146,6 @@ def stem_of(window: Window, options: StageOptions) -> str:
     usual = window.emitted == EMITTED_FRAMES if fits else window.left == CONTEXT_FRAMES
     context = "" if usual else f"-c{window.left}"
     return f"piper-decoder-w{window.frames}{context}" + ("-masked" if options.decoder_mask else "")
-
-
-def window_of(voice: Voice, options: StageOptions) -> Window:
-    """The window that `options` ask for: 32 + 45 + 32 by default.
-
-    Raises:
-        UserInput: the context leaves nothing to emit.
-    """
-    context = options.context if options.context is not None else CONTEXT_FRAMES
-    frames = options.window if options.window is not None else context + EMITTED_FRAMES + context
-    emitted = frames - 2 * context
-    if frames > WIDEST_WINDOW:
-        raise UserInput(f"--window {frames}: the widest window that can be checked has {WIDEST_WINDOW} frames.")
-    if context < 0 or emitted < 1:
-        raise UserInput(
-            f"--window {frames} --context {context}: a window needs room for the context on both sides and "
-            f"at least one frame to emit: --window {2 * max(context, 0) + 1} or more."
-        )
-    return Window(frames, emitted, context, context, voice.seam.hop, voice.sample_rate)
 
 
 STAGE = Stage(

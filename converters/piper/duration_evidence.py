@@ -20,10 +20,11 @@ from contracts.seed import SEED
 from converters.piper.duration_host import CONDITIONING, DURATIONS, STATS, DurationParts
 from converters.piper.duration_seam import find_duration_seam
 from converters.piper.duration_sentences import PAD_ID, filling, tokens_feed
-from converters.piper.host_half import LATENT, MASK, noise_inputs
+from converters.piper.host_half import noise_inputs
 from converters.piper.utterances import SENTENCE, phoneme_ids
 from converters.piper.voice import Voice, voice_feed
 from converters.stages import Array, Equality, Evidence, Expectation, OpenSession, Session
+from converters.vits_windows import LATENT, MASK
 from surgery.graph import extract, value_named
 
 CUT_DB = HOST_DB = 120.0

@@ -9,9 +9,7 @@ import numpy as np
 
 from contracts.contract import Window
 from contracts.seed import SEED
-from converters.piper.host_half import LATENT, MASK
 from converters.piper.utterances import (
-    AUDIO,
     Host,
     Scales,
     Speaker,
@@ -23,6 +21,7 @@ from converters.piper.utterances import (
     speak,
 )
 from converters.stages import Array, Equality, Evidence, Session, Utterance, WindowedDecode
+from converters.vits_windows import AUDIO, LATENT, MASK
 
 CUT_DB = HOST_DB = 120.0
 """The same operators on the same values, in another graph: fp32 rounding at most."""

@@ -19,9 +19,12 @@ import onnx_ir as ir
 from contracts.errors import Refusal
 from converters.piper.voice import Voice
 from converters.vits_seam import VitsSeam
+from converters.vits_windows import LATENT, MASK
 from surgery.graph import ancestors, extract, move_aside, value_named
 
-LATENT, MASK, SPEAKER = "z", "y_mask", "g"
+SPEAKER = "g"
+"""Name of the speaker's embedding, beside those of latent and mask."""
+
 NOISE_LATENT, NOISE_DURATION = "noise_latent", "noise_duration"
 
 _DEFAULTS = {"mean": 0.0, "scale": 1.0}

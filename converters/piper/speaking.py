@@ -9,11 +9,11 @@ from rknn_tts_runtime import decode_windowed
 
 from contracts.contract import Window
 from contracts.errors import UserInput
-from converters.piper.host_half import LATENT, MASK
 from converters.piper.phonemes import spoken_ids
-from converters.piper.utterances import AUDIO, SENTENCE, Host, Speaker, phoneme_ids, speak
+from converters.piper.utterances import SENTENCE, Host, Speaker, phoneme_ids, speak
 from converters.piper.voice import Voice
 from converters.stages import AddExtras, Array, FloatArray, Sample, Sentence, Session
+from converters.vits_windows import AUDIO, LATENT, MASK
 
 
 def read_sentence(voice: Voice, sentence: Sentence, add_extras: AddExtras) -> Sentence:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import onnx_ir as ir
@@ -17,14 +17,12 @@ import onnx_ir as ir
 from contracts.errors import Refusal
 from contracts.seed import SEED
 from converters.piper.config import BOS, EOS, PAD
-from converters.piper.host_half import LATENT, MASK, NOISE_LATENT, SPEAKER, noise_inputs, seam_shapes, seam_values
+from converters.piper.host_half import NOISE_LATENT, SPEAKER, noise_inputs, seam_shapes, seam_values
 from converters.piper.phonemes import framed_ids
 from converters.piper.voice import Voice, voice_feed
 from converters.stages import Array, FloatArray, OpenSession, Session, Utterance
+from converters.vits_windows import AUDIO, LATENT, MASK, Latent
 from surgery.graph import extract
-
-AUDIO = "audio"
-"""Name of the decoder's output: samples in -1..1, float32."""
 
 SENTENCE = "ðə bˈɜːtʃ kənˈuː slˈɪd ɔn ðə smˈuːð plˈæŋks, ɡlˈuː ðə ʃˈiːt."
 """The first Harvard sentence and a piece of the second (IEEE 1969), in espeak-ng's en-us phonemes as Piper writes them:
@@ -49,26 +47,6 @@ _LONGER_TRIES = 4
 """Doublings of a sentence that turned out shorter than it was sized for; sizes are right to a few frames."""
 
 Scales = tuple[float, float, float]
-
-
-@dataclass(frozen=True)
-class Latent:
-    """What stands at the seam, float32.
-
-    Attributes:
-        latent: [1, C, N].
-        mask: its frame mask, [1, 1, N].
-        given: what is the same for all frames: the speaker's embedding `g` [1, G, 1] of a voice of several speakers.
-    """
-
-    latent: FloatArray
-    mask: FloatArray
-    given: Mapping[str, Array] = field(default_factory=dict)
-
-    @property
-    def frames(self) -> int:
-        """N."""
-        return int(self.mask.shape[-1])
 
 
 def phoneme_ids(voice: Voice, text: str) -> list[int]:
@@ -178,18 +156,11 @@ def real_latent(host: Host, frames: int) -> Latent:
     for _ in range(_LONGER_TRIES):
         real = run_host(host, ids, scales, noise)
         if real.frames >= frames:
-            return Latent(real.latent[:, :, :frames], real.mask[:, :, :frames], real.given)
+            return real.first(frames)
         ids = ids * 2
     raise Refusal(
         f"{host.voice.path}: no sentence of this voice fills a window: {len(ids)} ids take {real.frames} frames."
     )
-
-
-def padded(real: Latent) -> Latent:
-    """`real` with its last third replaced by padding: latent and mask zero there, as a walk pads a short utterance."""
-    kept = real.frames - real.frames // 3
-    inside = (np.arange(real.frames) < kept).astype(np.float32)
-    return Latent(real.latent * inside, real.mask * inside, real.given)
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,10 @@ import pytest
 from contracts.contract import Source, TensorSpec, Window
 from contracts.errors import UserInput
 from contracts.files import sha256_of
-from converters.piper.decoder import STAGE, open_decoder, stem_of, window_of
+from converters.piper.decoder import STAGE, open_decoder, stem_of
 from converters.stages import Checkpoint, Evidence, StageExport, StageOptions, WindowedDecode
 from surgery.preflight import preflight
-from tests.converters.voices import opened, save
+from tests.converters.voices import save
 from tests.onnx_runs import Array, open_session, run, snr_db
 from tests.vits_writer.names import numbered
 from tests.vits_writer.recipe import Recipe
@@ -41,12 +41,12 @@ def decode_of(evidence: Evidence) -> WindowedDecode:
         ({"window": 1, "context": 0}, (1, 1, 0)),
     ],
 )
-def test_window_of_holds_its_context_on_both_sides(
+def test_window_holds_its_context_on_both_sides(
     tmp_path: Path, options: dict[str, Any], wanted: tuple[int, int, int]
 ) -> None:
     frames, emitted, context = wanted
-    voice = opened(tmp_path, Recipe(strides=(5, 3), sample_rate=24000))
-    assert window_of(voice, StageOptions(**options)) == Window(frames, emitted, context, context, 15, 24000)
+    path = write_voice(tmp_path / "voice.onnx", Recipe(strides=(5, 3), sample_rate=24000))
+    assert export_of(path, **options).contract.window == Window(frames, emitted, context, context, 15, 24000)
 
 
 @pytest.mark.parametrize(
@@ -60,11 +60,11 @@ def test_window_of_holds_its_context_on_both_sides(
         ({"window": 93, "context": -1}, 1),
     ],
 )
-def test_window_of_says_the_least_window_when_nothing_is_left_to_emit(
+def test_window_says_the_least_window_when_nothing_is_left_to_emit(
     tmp_path: Path, options: dict[str, Any], least: int
 ) -> None:
     with pytest.raises(UserInput, match=rf"--window {least} or more\.$"):
-        window_of(opened(tmp_path), StageOptions(**options))
+        export_of(write_voice(tmp_path / "voice.onnx"), **options)
 
 
 @pytest.mark.parametrize(

@@ -10,12 +10,10 @@ from contracts.errors import Refusal
 from converters.piper.host_half import host_half
 from converters.piper.utterances import (
     SENTENCE,
-    Latent,
     check_seam,
     decoder_cut,
     open_host,
     open_speaker,
-    padded,
     phoneme_ids,
     real_latent,
     run_host,
@@ -24,6 +22,7 @@ from converters.piper.utterances import (
     speak,
 )
 from converters.piper.voice import Voice, open_voice
+from converters.vits_windows import Latent
 from tests.converters.voices import opened, save, whole_voice
 from tests.onnx_runs import open_session, run
 from tests.vits_writer.recipe import ALPHABET, Recipe
@@ -124,13 +123,6 @@ def test_scaled_to_takes_so_many_frames_or_a_few_more(tmp_path: Path, frames: in
     ids = phoneme_ids(voice, SENTENCE[:9])
     got = run_host(host, ids, scaled_to(host, ids, frames)).frames
     assert frames <= got <= frames + len(ids)
-
-
-@pytest.mark.parametrize(("frames", "kept"), [(9, 6), (10, 7), (1, 1)])
-def test_padded_replaces_the_last_third(frames: int, kept: int) -> None:
-    made = padded(Latent(np.ones((1, 2, frames), np.float32), np.ones((1, 1, frames), np.float32)))
-    assert made.mask.reshape(-1).tolist() == [1.0] * kept + [0.0] * (frames - kept)
-    assert made.latent.sum() == 2 * kept
 
 
 @pytest.mark.parametrize("frames", [30, 109, 512, 1500])
