@@ -3,7 +3,7 @@
 With N positions, E [2N - 1, D] one row for each distance, and `shift` the chains of `surgery.relative_chains`:
 
 Before:  b = shift(q @ E_k^T), added to the scores;  o = shift(p) @ E_v, added to the values
-After:   banded: b = ((q @ R_k^T) * A) @ Z * B;  o = (((p * B) @ Z^T) * A) @ R_v
+After:   banded: b = ((q @ R_k^T) * A) @ Z * B;  o = (((p * B) @ Z^T) * A) @ R_v, the products as convolutions
          gather: b = GatherElements(q @ E_k^T, N - 1 + j - i);  o = ReduceSum(p[i, j] * E_v[N - 1 + j - i], j)
 
 The chains (Pad, Reshape, Pad, Reshape, Slice) are right in the simulator and garbage on the board: 56 dB and 0.4 dB
@@ -11,12 +11,16 @@ The chains (Pad, Reshape, Pad, Reshape, Slice) are right in the simulator and ga
 
 Banded: VITS's embeddings are zero beyond a window of w = 4 positions, so that P = 2w + 1 = 9 distances count. R holds
 those rows of E, P times; A, Z and B are zeros and ones (`surgery.relative_bands`). That takes O(P^2 N^2) sums in
-convolutions, and two elementwise layers on N x N. The gathers' constants, N x N x D, grow as N^3 with D = O(N): the
-toolkit ran out of 31 GB at N = 512 (reference).
+convolutions, and two elementwise layers on N x N. Nine masks of N x N instead (Mul and Add) took 467 s to build at
+N = 512, with 1332 REGTASK lines. Of constant indices the toolkit makes weights that grow as N^3: 137 MB, 1.8 GB and
+40 s at N = 128, and it ran out of 31 GB at 512 (reference). The convolutions are what it makes of products with
+constants, and where it makes them itself, its rule fuse_mul_into_matmul multiplies R and A into one as if A's rows were
+R's: it raises, or, where N is the depth, the result is wrong (8 dB; measured, 2.3.2).
 
-The whole encoder of Piper's joe-medium (2 heads of 96, 6 layers), rk3588: N = 128, 192, 384, 512 take 5, 5, 8 and 13 s
-and 0.46, 0.47, 0.61 and 0.65 GB to build, without a REGTASK line, and reach 59 to 62 dB in the simulator. Nine masks
-of N x N instead (Mul and Add) took 467 s and 1.4 GB at 512, with 1332 REGTASK lines (measured, 2.3.2).
+The encoder of Piper's joe-medium (2 heads of 96, 6 layers), rk3588: N = 128, 192, 384 and 512 take 4, 4, 6 and 8 s and
+0.5, 0.5, 0.65 and 0.7 GB to build, engines of 16.9, 17.9, 22.5 and 26.7 MB without a REGTASK line, 59 to 62 dB in the
+simulator (measured, 2.3.2). Scores of more than some 300 x 300 still send their Softmax to the CPU, for the mask that is
+chosen by: `rewrite_masked_choices` keeps it on the NPU.
 
 Left alone: what is no such shift, of which the gate `structure.relative_shifts` tells.
 
@@ -28,6 +32,8 @@ Exact: the same products; the other terms of each sum are zero.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -37,6 +43,7 @@ from numpy.typing import NDArray
 
 from surgery.declaration import Declaration, Exact, Pass, Refused, Rewritten
 from surgery.graph import input_of, only_reader
+from surgery.inferred import static_shape
 from surgery.matching import Matched, is_one_of, opset_of
 from surgery.naming import node_label
 from surgery.node_rewrites import rewrite_nodes
@@ -123,7 +130,7 @@ def _plan(node: ir.Node, form: Form) -> _Plan | Refused | None:
     return plan
 
 
-def _of_logits(shift: Shift) -> _Plan | Refused:
+def _of_logits(shift: Shift) -> _Plan | Refused | None:
     product = shift.source.producer()
     if product is None or not is_one_of(product, _PRODUCT):
         got = "an input of the graph" if product is None else f"the {product.op_type} of {node_label(product)}"
@@ -132,11 +139,13 @@ def _of_logits(shift: Shift) -> _Plan | Refused:
     if embeddings is None or embeddings.ndim < 2:
         got = "embeddings that depend on the input, or of one axis"
         return Refused(node_label(shift.last), LOGITS, "a constant of two axes or more", got)
-    turned = embeddings.swapaxes(-1, -2)
-    return _Plan(shift, shift.last, input_of(product), turned, band_of(turned))
+    turned, queries = embeddings.swapaxes(-1, -2), input_of(product)
+    if (static_shape(queries) or ())[:-2] != shift.given[:-2]:
+        return None  # embeddings that widen what they are multiplied with
+    return _Plan(shift, shift.last, queries, turned, band_of(turned))
 
 
-def _of_weights(shift: Shift) -> _Plan | Refused:
+def _of_weights(shift: Shift) -> _Plan | Refused | None:
     shifted = shift.last.outputs[0]
     product = only_reader(shifted)
     if product is None or not is_one_of(product, _PRODUCT) or product.inputs[0] is not shifted:
@@ -147,6 +156,8 @@ def _of_weights(shift: Shift) -> _Plan | Refused:
     if embeddings is None or embeddings.ndim < 2:
         got = "embeddings that depend on the input, or of one axis"
         return Refused(node_label(shift.last), WEIGHTS, "a constant of two axes or more", got)
+    if (static_shape(product.outputs[0]) or ())[:-2] != shift.made[:-2]:
+        return None  # embeddings that widen what they are multiplied with
     return _Plan(shift, product, None, embeddings, band_of(embeddings))
 
 
@@ -163,30 +174,66 @@ def _write(plan: _Plan, form: Form) -> None:
     splice(plan.last, draft.nodes, [made], DECLARATION.name)
 
 
-def _shaped(draft: Draft, value: ir.Value, has: tuple[int, ...], wanted: tuple[int, ...]) -> ir.Value:
+def _shaped(draft: Draft, value: ir.Value, has: Sequence[int], wanted: Sequence[int]) -> ir.Value:
     """`value` of the shape `has` in the shape that is `wanted`."""
-    return value if has == wanted else draft.add("Reshape", value, whole_numbers(wanted))
+    return value if tuple(has) == tuple(wanted) else draft.add("Reshape", value, whole_numbers(wanted))
 
 
 def _logits_banded(draft: Draft, plan: _Plan) -> ir.Value:
-    band, rank = plan.band, len(plan.shift.given)
-    logits = draft.add("MatMul", plan.queries, constant(band.rows(plan.embeddings).swapaxes(-1, -2)))
-    own = draft.add("Mul", logits, _constant_of(band.of_residue(), rank))
-    placed = draft.add("MatMul", own, constant(band.at_period()))
-    return placed if band.is_whole else draft.add("Mul", placed, _constant_of(band.inside(), rank))
+    band, lead = plan.band, plan.shift.given[:-2]
+    turned = _turned(draft, plan.queries, len(lead))
+    own = draft.add("Mul", _embedded(draft, turned, plan, lead), _everywhere(band.of_residue()))
+    made = _convolved(draft, own, band.at_period())
+    if not band.is_whole:
+        made = draft.add("Mul", made, _everywhere(band.inside()))
+    shape = (*lead, band.positions, band.positions)
+    return _turned(draft, draft.add("Reshape", made, whole_numbers(shape)), len(lead))
 
 
 def _values_banded(draft: Draft, plan: _Plan, weights: ir.Value) -> ir.Value:
-    band, rank = plan.band, len(plan.shift.made)
-    inside = weights if band.is_whole else draft.add("Mul", weights, _constant_of(band.inside(), rank))
-    gathered = draft.add("MatMul", inside, constant(band.at_period().T))
-    own = draft.add("Mul", gathered, _constant_of(band.of_residue(), rank))
-    return draft.add("MatMul", own, constant(band.rows(plan.embeddings)))
+    band, lead = plan.band, plan.shift.made[:-2]
+    shape = (math.prod(lead), band.positions, 1, band.positions)
+    inside = draft.add("Reshape", _turned(draft, weights, len(lead)), whole_numbers(shape))
+    if not band.is_whole:
+        inside = draft.add("Mul", inside, _everywhere(band.inside()))
+    own = draft.add("Mul", _convolved(draft, inside, band.at_period().T), _everywhere(band.of_residue()))
+    made = _embedded(draft, own, plan, lead)
+    return _turned(draft, made, len(lead))
 
 
-def _constant_of(array: Array, rank: int) -> ir.Value:
-    """A matrix as a constant of `rank` axes: the toolkit broadcasts no others without a layer."""
-    return constant(array.reshape((1,) * (rank - 2) + array.shape))
+def _embedded(draft: Draft, value: ir.Value, plan: _Plan, lead: Sequence[int]) -> ir.Value:
+    """The product with the embeddings: of queries [.., D, N] as [G, K P, 1, N], of [G, K P, 1, N] as [.., D, N].
+
+    G are the heads of all batches; where they have embeddings of their own, each convolves its own group of channels.
+    """
+    rows, forward = plan.band.rows(plan.embeddings), plan.queries is not None
+    if math.prod(rows.shape[:-2]) > 1:
+        rows = np.broadcast_to(rows, (*lead, *rows.shape[-2:]))
+    matrices = rows.reshape(-1, *rows.shape[-2:])
+    if forward:
+        matrices = matrices.swapaxes(-1, -2)  # each [channels in, channels out]
+    count, groups, positions = math.prod(lead), len(matrices), plan.band.positions
+    given, made = matrices.shape[1:]
+    value = draft.add("Reshape", value, whole_numbers((count // groups, groups * given, 1, positions)))
+    value = _convolved(draft, value, *matrices)
+    shape = (count, made, 1, positions) if forward else (*lead, made, positions)
+    return draft.add("Reshape", value, whole_numbers(shape))
+
+
+def _convolved(draft: Draft, value: ir.Value, *matrices: Array) -> ir.Value:
+    """[G, C, 1, N] times a constant [C, M], as a convolution; of several each takes a group of the channels."""
+    weights = np.concatenate([matrix.T for matrix in matrices])[..., None, None]
+    return draft.add("Conv", value, constant(weights), kernel_shape=[1, 1], group=len(matrices))
+
+
+def _turned(draft: Draft, value: ir.Value | None, leading: int) -> ir.Value:
+    """The last two axes in the other order, behind so many `leading` ones."""
+    return draft.add("Transpose", value, perm=[*range(leading), leading + 1, leading])
+
+
+def _everywhere(matrix: Array) -> ir.Value:
+    """A constant [N, C] for each of N positions, for [G, C, 1, N]."""
+    return constant(matrix.T[None, :, None, :])
 
 
 def _distances(positions: int) -> NDArray[np.int64]:

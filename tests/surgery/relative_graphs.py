@@ -75,7 +75,7 @@ def attention(of: Attention) -> ir.Model:
     values = made.add("MatMul", weights, "v")
     distances = shifted_to_distances(made, weights, of)
     relative = made.add("MatMul", distances, made.number("values", of.used(of.table(2))[None]))
-    made.add("Add", values, relative, to="y")
+    made.add("Add", values, relative, gives="y")
     inputs = [tensor(name, of.shape) for name in "qkv"]
     return model(made.nodes, inputs, [tensor("y", of.shape)], made.weights, opset=of.opset)
 
@@ -134,10 +134,10 @@ class Nodes:
         self.weights: list[onnx.TensorProto] = []
         self._prefix, self._positions = prefix, positions
 
-    def add(self, op: str, *inputs: str, to: str = "", **attributes: Any) -> str:
+    def add(self, op: str, *inputs: str, gives: str = "", **attributes: Any) -> str:
         """A node and the name of what it makes."""
         name = f"{self._prefix}{op}_{len(self.nodes)}"
-        output = to or f"{name}_output"
+        output = gives or f"{name}_output"
         self.nodes.append(helper.make_node(op, list(inputs), [output], name, **attributes))
         return output
 
