@@ -14,7 +14,8 @@ from converters.piper.streaming import read_voice
 from converters.piper.voice_inputs import VoiceInputs, find_inputs, table_rows
 from converters.stages import Array
 from converters.vits_seam import VitsSeam, find_vits_seam
-from surgery.graph import value_named
+from surgery.graph import descendants, value_named
+from surgery.naming import node_label
 
 _NAMED_SPEAKERS = 3
 """Names of speakers that a sentence tells at most."""
@@ -52,13 +53,14 @@ def open_voice(path: Path, sample_rate: int | None = None) -> Voice:
 
     Raises:
         UserInput: the file is no ONNX, or the JSON, the graph and the user disagree (both figures are named).
-        Refusal: the graph is no VITS voice, or a weight of it is not finite.
+        Refusal: the graph is no VITS voice, a weight of it is not finite, or its decoder rounds by what is spoken.
     """
     if sample_rate is not None and sample_rate < 1:
         raise UserInput(f"--sample-rate {sample_rate}: a rate above 0 is expected.")
     model, beside = read_voice(path)
     _check_finite(model, path)
     seam = find_vits_seam(model, str(path))
+    _check_float(model, seam, path)
     config = read_config(path, beside)
     inputs = find_inputs(model.graph, seam, str(path))
     symbols = table_rows(value_named(model.graph, inputs.ids))
@@ -122,6 +124,16 @@ def _check_finite(model: ir.Model, path: Path) -> None:
             raise Refusal(
                 f"{path}: the weight {name} holds NaN or infinity, so the voice cannot be right; get it again, "
                 "or export it again from a good checkpoint."
+            )
+
+
+def _check_float(model: ir.Model, seam: VitsSeam, path: Path) -> None:
+    """A decoder that rounds by the range of the whole utterance gives other samples window by window."""
+    for node in descendants(model.graph, [value_named(model.graph, seam.latent)]):
+        if node.op_type.startswith("DynamicQuantize"):
+            raise Refusal(
+                f"{path}: {node_label(node)} of the decoder rounds to 8 bits by the range of the whole "
+                "utterance, which no window has; give the float32 voice that this one was quantised from."
             )
 
 

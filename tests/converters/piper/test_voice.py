@@ -214,3 +214,17 @@ def test_open_voice_names_a_weight_that_is_not_finite(tmp_path: Path, half: str,
     weight.CopyFrom(onnx.numpy_helper.from_array(values, weight.name))
     with pytest.raises(Refusal, match=f"voice.onnx: the weight {weight.name} holds NaN or infinity"):
         open_voice(save(tmp_path / "voice.onnx", model))
+
+
+def test_open_voice_is_refused_when_its_decoder_rounds_by_the_utterances_range(tmp_path: Path) -> None:
+    # As onnxruntime's quantize_dynamic leaves it, of which sherpa-onnx's int8 voices are made.
+    model = voice_model()
+    node = next(node for node in model.graph.node if node.name == "/dec/conv_pre/Conv")
+    position, read = list(model.graph.node).index(node), node.input[0]
+    rounded = helper.make_node("DynamicQuantizeLinear", [read], ["levels", "step", "zero"], "/dec/rounded")
+    back = helper.make_node("DequantizeLinear", ["levels", "step", "zero"], ["back"], "/dec/back")
+    node.input[0] = "back"
+    for new in (back, rounded):
+        model.graph.node.insert(position, new)
+    with pytest.raises(Refusal, match=r"'/dec/rounded'.* range of the whole utterance.*give the float32 voice"):
+        open_voice(save(tmp_path / "voice.onnx", model))
