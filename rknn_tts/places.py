@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -122,6 +123,17 @@ def make_folder(folder: Path, remedy: str = ANOTHER_PLACE) -> None:
             pass
     except OSError as error:
         raise UserInput(f"{folder}: cannot be written ({error.strerror or error}); {remedy}.") from error
+
+
+def check_folder(folder: Path, remedy: str = ANOTHER_PLACE) -> None:
+    """See that `folder` can be written or, where it is missing, made: for what is written much later, if at all.
+
+    Raises:
+        UserInput: as of `make_folder`.
+    """
+    absolute = folder.absolute()
+    there = next(place for place in (absolute, *absolute.parents) if os.path.lexists(place))
+    make_folder(folder if there == absolute else there, remedy)
 
 
 def _chosen(output: str | None, folder: Path, name: str) -> Path:

@@ -9,6 +9,7 @@ from contracts.contract import Contract, Source
 from contracts.errors import UserInput
 from rknn_tts.places import (
     Places,
+    check_folder,
     engine_places,
     export_failed_place,
     export_place,
@@ -167,3 +168,21 @@ def test_make_folder_names_the_folder_when_a_file_stands_there(tmp_path: Path) -
     (tmp_path / "a").write_text("a file")
     with pytest.raises(UserInput, match=r"a/b: cannot be written .*--output names another place"):
         make_folder(tmp_path / "a" / "b")
+
+
+def test_check_folder_makes_nothing(tmp_path: Path) -> None:
+    check_folder(tmp_path / "a" / "b")
+    check_folder(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("below", ["", "a", "a/b"])
+def test_check_folder_names_what_is_in_the_way(tmp_path: Path, below: str) -> None:
+    (tmp_path / "file").write_text("a thesis")
+    with pytest.raises(UserInput, match=r"file: cannot be written \(File exists\); --output names another place\.$"):
+        check_folder(tmp_path / "file" / below)
+
+
+def test_check_folder_refuses_where_no_folder_can_be_made() -> None:
+    with pytest.raises(UserInput, match=r"^/proc: cannot be written \(.+\); another one\.$"):
+        check_folder(Path("/proc/new/folder"), "another one")

@@ -149,6 +149,7 @@ def test_sentence_that_cannot_be_spoken_is_refused_before_anything_is_written(
     with pytest.raises(UserInput, match=told):
         build(place, "heard", **options)
     assert not any(name.endswith((".rknn", ".wav")) for name in place.files())
+    assert not (place.folder / "heard").exists()
 
 
 @pytest.mark.parametrize("given", [{"text": "hi"}, {"ids": "1,0,2"}])
