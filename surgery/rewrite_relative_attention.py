@@ -19,8 +19,8 @@ R's: it raises, or, where N is the depth, the result is wrong (8 dB; measured, 2
 
 The encoder of Piper's joe-medium (2 heads of 96, 6 layers), rk3588: N = 128, 192, 384 and 512 take 4, 4, 6 and 8 s and
 0.5, 0.5, 0.65 and 0.7 GB to build, engines of 16.9, 17.9, 22.5 and 26.7 MB without a REGTASK line, 59 to 62 dB in the
-simulator (measured, 2.3.2). Scores of more than some 300 x 300 still send their Softmax to the CPU, for the mask that is
-chosen by: `rewrite_masked_choices` keeps it on the NPU.
+simulator (measured, 2.3.2). Scores of more than some 300 x 300 still send their Softmax to the CPU, where a mask chooses
+some of them: `rewrite_masked_choices` keeps it on the NPU.
 
 Left alone: what is no such shift, of which the gate `structure.relative_shifts` tells.
 
