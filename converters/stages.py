@@ -363,6 +363,19 @@ class Streamed:
 
 
 @dataclass(frozen=True)
+class Probe:
+    """What a foreign graph is judged on that is one of a stage's, and where nothing else is known of it.
+
+    Attributes:
+        feed: its inputs.
+        note: what that proves and what not, for the user.
+    """
+
+    feed: Mapping[str, Array]
+    note: str
+
+
+@dataclass(frozen=True)
 class Stage:
     """A stage of a family.
 
@@ -376,6 +389,8 @@ class Stage:
         checkpoints: what that may be, in a few words for sentences.
         recognised: the step and the cache of a graph of the stage whose contract is lost, as far as its sizes tell;
             None of any other graph.
+        probe: what a graph of the stage whose contract is lost is judged on, its sizes fixed, where numbers that are
+            drawn for any graph would be none that it ever gets; None of any other graph.
         options: the names of the `StageOptions` fields that apply.
         open: reads the checkpoint and prepares the export.
         extras: locks of requirements/ that `open` needs beyond the toolchain ("torch"); added when it is first called.
@@ -408,6 +423,7 @@ class Stage:
     checkpoints: str = "FILE"
     stream: Callable[[Checkpoint, StageOptions, OpenSession], Streamed] | None = None
     recognised: Callable[[ir.Model], tuple[CodeStep, Cache] | None] | None = None
+    probe: Callable[[ir.Model], Probe | None] | None = None
 
 
 def find_stage(stages: Sequence[Stage], family: str, name: str | None) -> Stage:

@@ -24,7 +24,7 @@ from contracts.serial import from_json, to_json
 from contracts.verdicts import Verdict, failure
 from converters.onnx_file import external_files, load_external, read_onnx
 from converters.registry import STAGES
-from converters.stages import Session
+from converters.stages import Probe, Session
 from gates.graphs import with_shapes
 from gates.snr import ALL_ZERO, compare_outputs, verdict_of, worst
 from rknn_tts.array_archive import archive_digest
@@ -140,10 +140,21 @@ class ForeignOnnx:
         """Inputs of the file's graph: those given, or a stand-in."""
         shaped = self._behind("normalise_static_inputs")
         if not self.given:
+            if self.probe is not None:
+                return (self.probe.feed,)
             dropped = {name for done in self.rewritten for name in done.interface.removed}  # some where constants fold
             return (stand_in_feed(shaped, str(self.path), dropped),)
         unused = {str(value.name): unused_array(value) for value in fed_inputs(shaped) if value.name in self._unused}
         return tuple({**unused, **window} for window in self.given)
+
+    @cached_property
+    def probe(self) -> Probe | None:
+        """What a stage judges the graph on, where it is one of its own and no inputs are given."""
+        if self.given:
+            return None
+        shaped = self._behind("normalise_static_inputs")
+        found = (stage.probe(shaped) for stage in STAGES if stage.probe is not None)
+        return next((probe for probe in found if probe is not None), None)
 
     def _behind(self, name: str) -> ir.Model:
         """The graph behind the pass `name`; the file's where that was left out."""
@@ -241,6 +252,8 @@ def _prove(foreign: ForeignOnnx, graph: Path) -> Proof:
         return Proof((), (failure(ORIGINAL_GATE, f"it could not run: {error}", unit="dB"),), ())
     whole = worst(compare_outputs(a, b) for a, b in zip(parity.first, parity.last, strict=True))
     detail = "the graph that is compiled against the file as it is, both in onnxruntime"
+    if foreign.probe is not None:
+        detail += "; degraded to that, for nothing else is known of a slice"
     verdict = verdict_of(ORIGINAL_GATE, whole, least_db(passes, rewritten, EQUAL_DB), detail)
     verdicts = (*parity.verdicts, verdict)
     if foreign.request.inputs is None:
@@ -295,7 +308,9 @@ def _notes(foreign: ForeignOnnx, contract: Contract) -> tuple[str, ...]:
         f"{_distribution(noise)}."
         for noise in contract.noise
     ]
-    if foreign.request.inputs is None:
+    if foreign.probe is not None:
+        notes.append(foreign.probe.note)
+    elif foreign.request.inputs is None:
         notes.append("Judged on seeded stand-ins for the inputs; --inputs FILE.npz judges on real ones.")
     return tuple(notes)
 

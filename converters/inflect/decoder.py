@@ -117,6 +117,8 @@ def _of_voice(voice: Voice, options: StageOptions, open_session: OpenSession) ->
     def evidence() -> Evidence:
         return evidence_of(voice, window, masked, durations, decode, open_session(cut), open_session(host))
 
+    # Windows with padding are heard as the engine decodes them: masked, or not.
+    by_window = mask_decoder(MASK).rewrite(cut).model if masked else cut
     return _Opened(
         cut=cut,
         window=window,
@@ -127,7 +129,7 @@ def _of_voice(voice: Voice, options: StageOptions, open_session: OpenSession) ->
         notes=(),
         evidence=evidence,
         read=partial(read_sentence, voice),
-        sample=lambda sentence: sample_of(voice, window, durations, decode, open_session(cut), sentence),
+        sample=lambda sentence: sample_of(voice, window, durations, decode, open_session(by_window), sentence),
     )
 
 

@@ -100,7 +100,7 @@ def find_slice(model: ir.Model, where: str) -> SliceSeam:
         raise _refused(where, f"a latent [1, C, N] and a mask [1, 1, N] were expected, not {_told(shapes)}")
     channels, frames = shapes[wide[0]][1:]
     if not isinstance(channels, int):
-        raise _refused(where, f"it does not state how wide its latent is: {_told(shapes)}")
+        raise _refused(where, f"its inputs state {_told(shapes)}; state there how many channels its latent has")
     latent = inputs[wide[0]]
     needed = ancestors([output])
     in_order = [node for node in model.graph if node in needed]

@@ -53,7 +53,7 @@ def sample_of(
         window: the engine's.
         durations: `duration.onnx`.
         original: `decode.onnx` with its latent as a further output (`watched_decode`).
-        cut: the unpatched cut, of any length.
+        cut: the cut, of any length, masked as the engine is.
         sentence: as `read_sentence` gives it.
     """
     ids = drawn_ids(voice, SYMBOLS) if sentence.ids is None else list(sentence.ids)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from converters.inflect.checkpoint import RANDOM_NANO, locate
 from converters.inflect.decoder import open_decoder
+from converters.inflect.probe import probe_of
 from converters.stages import Stage, of_one
 
 STAGE = Stage(
@@ -17,5 +18,6 @@ STAGE = Stage(
     locate=locate,
     speaks=True,
     reads=True,
+    probe=probe_of,
     checkpoints=f"FOLDER, SLICE.onnx, random or {RANDOM_NANO}",
 )

@@ -21,6 +21,8 @@ from rknn_tts.export_step import Proof, prove
 from rknn_tts.outcome import Outcome
 from rknn_tts.rewriting import rewrite
 from surgery.declaration import Pass
+from surgery.mask_decoder import mask_decoder
+from surgery.normalise_static_inputs import normalise_static_inputs
 from surgery.preflight import preflight
 from tests.converters.inflect.releases import write_release
 from tests.rknn_tts.workshop import Workshop, new_workshop
@@ -113,6 +115,19 @@ def test_slice_alone_is_exported_and_says_what_was_not_checked(workshop: Worksho
     own = next(verdict for verdict in outcome.verdicts if verdict.gate == "fp32.self")
     assert "degraded, for decode.onnx is not there" in own.detail
     assert any("the check is degraded" in note for note in outcome.notes)
+
+
+def test_slice_that_is_compiled_alone_is_fed_a_mask_of_ones_and_says_so(workshop: Workshop, release: Path) -> None:
+    """Drawn numbers for the mask would make a decoder that is masked at every rate overflow."""
+    export = export_of(release)
+    shapes = {"z": (1, 8, NARROW), "y_mask": (1, 1, NARROW)}
+    masked = mask_decoder("y_mask").rewrite(normalise_static_inputs(shapes).rewrite(export.model).model).model
+    onnx.save(ir.to_proto(masked), workshop.folder / "decoder_z.onnx")
+    outcome = workshop.run("compile", model="decoder_z.onnx", target="rk3588")
+    assert {verdict.status for verdict in outcome.verdicts} == {Status.PASSED}
+    original = next(verdict for verdict in outcome.verdicts if verdict.gate == "fp32.original")
+    assert "degraded to that, for nothing else is known of a slice" in original.detail
+    assert any("The check is degraded: one window-length latent" in note for note in outcome.notes)
 
 
 def export_of(release: Path, **options: object) -> StageExport:

@@ -180,7 +180,10 @@ def _two_masks(model: onnx.ModelProto) -> None:
     ("damage", "told"),
     [
         (_third_input, "a slice has two inputs, latent and mask, and this has 3"),
-        (_open_width, r"it does not state how wide its latent is: \[1, channels, frames\] and \[1, 1, frames\]"),
+        (
+            _open_width,
+            r"its inputs state \[1, channels, frames\] and \[1, 1, frames\]; state there how many channels",
+        ),
         (_two_masks, r"a latent \[1, C, N\] and a mask \[1, 1, N\] were expected, not \[1, 1, frames\] and"),
     ],
 )
