@@ -74,7 +74,7 @@ class Request:
     )
     stage: str | None = _option("The family's stage; its first one by default.", STREAMING)
     checkpoint: str | None = _option(
-        "The checkpoint to convert: a file, or a folder, hf://OWNER/REPO or random (qwen3); a package's by default. "
+        "The checkpoint to convert: a file; a folder or random (qwen3, inflect), hf://OWNER/REPO (qwen3); a package's by default. "
         "A pattern ('voices/*.onnx') stands for many: engine and export convert each.",
         STREAMING,
     )
@@ -120,11 +120,11 @@ class Request:
     )
     length: int | None = _option("Codes of the stream that is timed, up to 4096; 192 by default.", ("bench",))
     sample: str | None = _option(
-        "Write a sentence into this folder, as the original speaks it and as the engine does (kokoro, piper).",
+        "Write a sentence into this folder, as the original speaks it and as the engine does (kokoro, piper, inflect).",
         ("engine",),
     )
     text: str | None = _option("What the sample says, through piper's phonemiser (piper).", ("engine",))
-    ids: str | None = _option("What the sample says, as the voice's own ids: 1,0,20,0,2 (piper).", ("engine",))
+    ids: str | None = _option("What the sample says, as the voice's own ids: 1,0,20,0,2 (piper, inflect).", ("engine",))
     save_checkpoint: str | None = _option(
         "Write the checkpoint as it was read, recovered weights too, to this file (.pth, kokoro).", ("export",)
     )
