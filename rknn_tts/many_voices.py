@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from contracts.errors import UserInput
-from rknn_tts.places import voice_name
+from contracts.errors import RknnTtsError, UserInput
+from rknn_tts.places import ANOTHER_PLACE, ANOTHER_SAMPLE_PLACE, check_folder, voice_name
 from rknn_tts.request import Request, options
+
+if TYPE_CHECKING:
+    from converters.stages import Checkpoint  # `commands` has no need of it for a --help
 
 ENDINGS = (".onnx", ".pt", ".pth", ".safetensors")
 """Of files that families convert; what else a pattern finds (a voice's JSON, a README) is left out."""
@@ -28,11 +32,23 @@ class Voice:
 
 @dataclass(frozen=True)
 class Found:
-    """What a pattern stands for: its voices, how many other files and folders, and how many names of one file."""
+    """What a pattern stands for.
+
+    Attributes:
+        voices: sorted by their paths.
+        others: how many files and folders are left out that are nothing like a checkpoint.
+        twins: how many further names of the same voices.
+        folders: why folders are left out that stand beside voices, a sentence each.
+    """
 
     voices: tuple[Voice, ...]
     others: int
     twins: int
+    folders: tuple[str, ...] = ()
+
+
+Locate = Callable[[str], "Checkpoint"]
+"""What a `--checkpoint` names, of a stage where that may be a folder or several files (`Stage.locate`)."""
 
 
 def is_pattern(checkpoint: str | None) -> bool:
@@ -45,53 +61,68 @@ def is_pattern(checkpoint: str | None) -> bool:
     )
 
 
-def find_voices(pattern: str, folders: bool) -> Found:
+def find_voices(pattern: str, locate: Locate | None) -> Found:
     """The voices that `pattern` stands for, sorted by their paths.
 
     Args:
-        pattern: as a shell reads it; `**` stands for any folders.
-        folders: whether a folder may be a checkpoint.
+        pattern: as a shell reads it: `**` stands for any folders, `~` for the user's.
+        locate: the stage's; None: every file is a checkpoint by itself, and no folder is.
 
     Raises:
         UserInput: there is none, or two would be called alike.
     """
     # As a shell reads it: from the root too, and with `..` in it, which Path.glob refuses.
-    matches = [Path(match) for match in sorted(glob.glob(pattern, recursive=True))]  # noqa: PTH207
-    wanted = _checkpoints(matches, folders)
+    expanded = os.path.expanduser(pattern)  # noqa: PTH111
+    matches = [Path(match) for match in sorted(glob.glob(expanded, recursive=True))]  # noqa: PTH207
+    files = [_Match.of(path, locate) for path in matches if path.suffix in ENDINGS and path.is_file()]
+    folders = [_Match.of(path, locate) for path in _innermost(matches)] if locate else []
+    # A folder beside voices may hold more of them, and be none; where all are folders, each is told what it lacks.
+    none = [folder for folder in folders if folder.fault and files]
+    wanted = [*files, *(folder for folder in folders if folder not in none)]
     if not wanted:
         there = f"none of the {len(matches)} it matches is one" if matches else "it matches nothing"
-        kinds = ", ".join((*ENDINGS, *(("a folder",) if folders else ())))
+        kinds = ", ".join((*ENDINGS, *(("a folder",) if locate else ())))
         raise UserInput(f"--checkpoint {pattern:.300}: there is no checkpoint: {there} (what is looked for: {kinds}).")
-    each = _each_once(wanted)
-    voices = tuple(Voice(voice_name(path.name), path) for path in each)
+    voices = _each_once(wanted)
     _check_names(voices)
-    return Found(voices, len(matches) - len(wanted), len(wanted) - len(each))
+    others, twins = len(matches) - len(wanted) - len(none), len(wanted) - len(voices)
+    return Found(voices, others, twins, tuple(folder.fault for folder in none))
 
 
 def found_note(pattern: str, found: Found) -> str:
     """What is told of a pattern before anything is built."""
-    count = len(found.voices)
-    parts = [f"{count} checkpoint{'s' * (count > 1)}"]
+    parts = [_counted(len(found.voices), "checkpoint")]
     if found.others:
-        parts.append(f"{found.others} other file{'s' * (found.others > 1)} left out")
+        parts.append(f"{_counted(found.others, 'other file')} left out")
     if found.twins:
-        parts.append(f"{found.twins} further name{'s' * (found.twins > 1)} of the same files left out")
+        parts.append(f"{_counted(found.twins, 'further name')} of the same voices left out")
+    if found.folders:
+        more = " and so on" if len(found.folders) > 1 else ""
+        parts.append(f"{_counted(len(found.folders), 'folder')} left out ({found.folders[0].rstrip('.')}{more})")
     return f"{pattern}: {', '.join(parts)}."
 
 
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}{'s' * (count > 1)}"
+
+
 def check_many(request: Request) -> None:
-    """See that `request`, whose checkpoint is a pattern, names no single file to write.
+    """See that `request`, whose checkpoint is a pattern, names folders that can be written, and no single file.
 
     Raises:
-        UserInput: it does.
+        UserInput: it names something else.
     """
     if request.save_checkpoint is not None:
         raise UserInput("--save-checkpoint names one file, and a pattern stands for several checkpoints: name one.")
-    for option, text in (("--output", request.output), ("--sample", request.sample)):
-        if text is None or Path(text).is_dir():
+    places = (("--output", request.output, ANOTHER_PLACE), ("--sample", request.sample, ANOTHER_SAMPLE_PLACE))
+    for option, text, remedy in places:
+        if text is None:
             continue
-        if Path(text).exists() or (option == "--output" and Path(text).suffix and not text.endswith("/")):
+        path = Path(text)
+        named_file = option == "--output" and path.suffix and not text.endswith("/") and not path.is_dir()
+        if named_file or (path.exists() and not path.is_dir()):
             raise UserInput(f"{option} {text}: each voice gets a folder of its own there; name a folder.")
+        check_folder(path, remedy)
 
 
 def request_for(request: Request, voice: Voice) -> Request:
@@ -132,22 +163,52 @@ def size_bytes(path: Path) -> int:
         return 0
 
 
-def _checkpoints(matches: Sequence[Path], folders: bool) -> list[Path]:
-    """The files and folders among `matches` that are converted: of a folder and what lies in it, the latter."""
-    files = [path for path in matches if path.is_file() and path.suffix in ENDINGS]
-    if not folders:
-        return files
-    around = {folder for path in matches for folder in path.parents}
-    return sorted([*files, *(path for path in matches if path.is_dir() and path not in around)])
+@dataclass(frozen=True)
+class _Match:
+    """What a pattern found that may be a voice.
+
+    Attributes:
+        voice: as it is called alone, where its engine goes.
+        files: which files it is, whatever they are called.
+        fault: why it is no checkpoint; empty where it is one.
+    """
+
+    voice: Voice
+    files: frozenset[object]
+    fault: str = ""
+
+    @classmethod
+    def of(cls, path: Path, locate: Locate | None) -> _Match:
+        name, files, fault = path.name, [path], ""
+        if locate is not None:
+            try:
+                found = locate(str(path))
+                name, files = found.source.name, list(found.read)
+            except (RknnTtsError, OSError) as error:  # its own command tells the same
+                fault = str(error)
+        return cls(Voice(voice_name(name), path), frozenset(map(_identity, files)), fault)
 
 
-def _each_once(paths: Iterable[Path]) -> list[Path]:
-    """One name of each file, sorted; a file's own name goes before links to it, beside which its JSON may not stand."""
-    first: dict[tuple[int, int], Path] = {}
-    for path in sorted(paths, key=lambda path: (path.is_symlink(), path)):
+def _identity(path: Path) -> object:
+    try:
         status = path.stat()
-        first.setdefault((status.st_dev, status.st_ino), path)
-    return sorted(first.values())
+    except OSError:  # it has gone meanwhile
+        return path
+    return status.st_dev, status.st_ino
+
+
+def _innermost(matches: Sequence[Path]) -> list[Path]:
+    """The folders among `matches`, but none around another match: of a folder and what lies in it, the latter."""
+    around = {folder for path in matches for folder in path.parents}
+    return [path for path in matches if path not in around and path.is_dir()]
+
+
+def _each_once(found: Iterable[_Match]) -> tuple[Voice, ...]:
+    """Each voice by one name, sorted; a file's own goes before links to it, beside which its JSON may not stand."""
+    first: dict[frozenset[object], Voice] = {}
+    for match in sorted(found, key=lambda match: (match.voice.path.is_symlink(), match.voice.path)):
+        first.setdefault(match.files, match.voice)
+    return tuple(sorted(first.values(), key=lambda voice: voice.path))
 
 
 def _check_names(voices: Iterable[Voice]) -> None:

@@ -106,6 +106,7 @@ def export_failed_place(contract: Contract, stem: str) -> Path:
 
 
 ANOTHER_PLACE = "--output names another place"
+ANOTHER_SAMPLE_PLACE = "--sample names another place"
 ANOTHER_FOLDER = "run the command in a folder that can be written"
 """What to do where `LOGS` cannot be written, which no option names."""
 

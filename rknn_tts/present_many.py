@@ -13,6 +13,9 @@ from rknn_tts.outcome import Outcome
 from rknn_tts.present import MODELLED
 from rknn_tts.report import Part, Report
 
+SECONDS = "seconds"
+"""How long the whole command took, in `Report.extra`."""
+
 _GATE = "simulator"
 _STATUS: dict[int, tuple[str, Tone]] = {EXIT_DONE: ("done", "good"), EXIT_REFUSED: ("refused", "warn")}
 
@@ -23,7 +26,7 @@ def many_blocks(report: Report) -> list[Block]:
     columns = ("voice", "status", "simulator, dB", "ms a run", "size", "time, s", "memory, GB")
     blocks: list[Block] = [Table("Voices", columns, rows, right=frozenset(range(2, len(columns))))]
     blocks += [Notice(part.voice, part.report.error, "bad") for part in report.parts if part.report.error]
-    return [*blocks, Facts(tuple(_totals(report.parts)))]
+    return [*blocks, Facts(tuple(_totals(report)))]
 
 
 def _row(part: Part) -> Row:
@@ -34,13 +37,15 @@ def _row(part: Part) -> Row:
     return Row((*cells, number(part.seconds), _gigabytes(part.peak_bytes)), tone)
 
 
-def _totals(parts: Sequence[Part]) -> Iterator[tuple[str, str]]:
+def _totals(report: Report) -> Iterator[tuple[str, str]]:
+    parts = report.parts
     done = [part for part in parts if part.report.exit_code == EXIT_DONE]
     yield "voices", f"{len(done)} of {len(parts)} done"
     if any(_manifests(part.report.outcome) for part in done):
         yield "size", f"{_size_text(done)} of engines"
         yield "ms a run", MODELLED
-    yield "time", f"{number(sum(part.seconds for part in parts))} s for all, some of them beside each other"
+    if SECONDS in report.extra:
+        yield "time", f"{number(report.extra[SECONDS])} s for all"
     if most := _gigabytes(max(part.peak_bytes for part in parts)):
         yield "memory", f"{most} GB at most for one voice"
 

@@ -24,7 +24,7 @@ from rknn_tts.checkpoint_to_onnx import Conversion
 from rknn_tts.extras import ensure_extras, pinned_text
 from rknn_tts.outcome import Outcome
 from rknn_tts.parity import followed_feeds
-from rknn_tts.places import check_folder, make_folder
+from rknn_tts.places import ANOTHER_SAMPLE_PLACE, check_folder, make_folder
 from rknn_tts.progress import Say
 from rknn_tts.publish import publish
 from rknn_tts.request import Request
@@ -35,9 +35,6 @@ REFERENCE, WINDOWS, ENGINE = "reference.wav", "windows.wav", "engine.wav"
 
 RIFF = b"RIFF"
 """How a WAV file begins."""
-
-ANOTHER_FOLDER = "--sample names another place"
-"""What to do where a sample cannot be written."""
 
 _INFO = "sample.json"
 
@@ -58,7 +55,7 @@ def check_sample_folder(folder: Path) -> None:
     """
     if folder.exists() and not folder.is_dir():
         raise UserInput(f"--sample {folder}: is a file; name a folder.")
-    check_folder(folder, ANOTHER_FOLDER)
+    check_folder(folder, ANOTHER_SAMPLE_PLACE)
     for name in (REFERENCE, WINDOWS, ENGINE):
         path = folder / name
         if path.is_dir() or (path.is_file() and not path.read_bytes()[: len(RIFF)] == RIFF):
@@ -147,8 +144,8 @@ def add_sample(
     kept = steps.folder("sample", {**conversion.parts, **build.parts, "sentence": json.dumps(to_json(sentence))}, work)
     heard = from_json(Heard, json.loads((kept / _INFO).read_text(encoding="utf-8")), "sample")
     files = [(folder / name, (kept / name).read_bytes()) for name in (REFERENCE, WINDOWS, ENGINE)]
-    make_folder(folder, ANOTHER_FOLDER)
-    publish(files, ANOTHER_FOLDER)
+    make_folder(folder, ANOTHER_SAMPLE_PLACE)
+    publish(files, ANOTHER_SAMPLE_PLACE)
     return dataclasses.replace(
         outcome,
         files=(*outcome.files, *(str(path) for path, _ in files)),

@@ -7,7 +7,8 @@ import signal
 import textwrap
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from rknn_tts import many, many_processes
 from rknn_tts.many import Crew, budget_for, convert_many, report_of_many
 from rknn_tts.many_budget import Budget
 from rknn_tts.many_voices import Voice
+from rknn_tts.progress import Say
 from rknn_tts.report import Part, Report, report_json, report_of_failure
 from rknn_tts.request import Request
 from tests.rknn_tts.samples import OUTCOME
@@ -159,7 +161,7 @@ print(GOOD)
 """
     parts = crew(lines, "ba", Budget(100 * MB, 1, 1 * MB)).run()
     assert [part.report.exit_code for part in parts] == [1, 0]
-    assert parts[0].report.error == "b alone took more than the 0.1 GB that it may; --memory N allows N GB."
+    assert parts[0].report.error == "Alone it took more than the 0.1 GB that all may take; --memory N allows N GB."
 
 
 def test_crew_leaves_no_child_when_it_is_interrupted(crew: Callable[..., Crew]) -> None:
@@ -197,7 +199,8 @@ time.sleep(60)
 )
 def test_report_of_many_has_the_worst_exit_code(codes: list[int], exit_code: int, error: str | None) -> None:
     parts = [Part("v", Report(ASKED, code), 1.0, 0) for code in codes]
-    report = report_of_many(ASKED, parts)
+    report = report_of_many(ASKED, parts, 2.34)
+    assert report.extra == {"seconds": 2.3}
     assert (report.exit_code, report.error, len(report.parts)) == (exit_code, error, len(codes))
 
 
@@ -213,10 +216,37 @@ def test_budget_for_is_what_the_user_says(tmp_path: Path, monkeypatch: pytest.Mo
 
 @pytest.mark.parametrize(
     ("options", "said"),
-    [({"jobs": 0}, "--jobs 0: at least one must run"), ({"checkpoint": "none*"}, "--checkpoint none*: there is no")],
+    [
+        ({"jobs": 0}, "--jobs 0: at least one must run"),
+        ({"checkpoint": "none*"}, "--checkpoint none*: there is no"),
+        ({"text": "hi"}, "--text says what a sample speaks: name a folder"),
+        ({"sample": "new", "ids": "a"}, "--ids a: whole numbers"),
+    ],
 )
 def test_convert_many_refuses_before_anything_is_started(options: dict[str, Any], said: str) -> None:
     request = Request(**{"command": "engine", "family": "piper", "checkpoint": "*.onnx", **options})
     with pytest.raises(UserInput) as refused:
         convert_many(request, Heard())
     assert str(refused.value).startswith(said)
+
+
+@pytest.mark.parametrize(("text", "expected"), [(None, []), ("hi", ["phonemes"])])
+def test_convert_many_installs_once_what_a_text_needs_before_children_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str | None, expected: list[str]
+) -> None:
+    (tmp_path / "v.onnx").touch()
+    order: list[object] = []
+
+    def ensure(extras: Iterable[str], say: Say) -> None:
+        order.append(sorted(extras))
+
+    def run(crew: Crew) -> list[Part]:
+        order.append("children")
+        return [Part("v", Report(ASKED), 1.0, 0)]
+
+    monkeypatch.setattr(many, "ensure_extras", ensure)
+    monkeypatch.setattr(many, "converter_python", lambda toolkit: None)
+    monkeypatch.setattr(Crew, "run", run)
+    request = replace(ASKED, checkpoint=f"{tmp_path}/*.onnx", sample=f"{tmp_path}/wav", text=text)
+    assert convert_many(request, Heard()).exit_code == 0
+    assert order == [expected, "children"]

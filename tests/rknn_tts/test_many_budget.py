@@ -35,9 +35,19 @@ def test_budget_goes_by_the_largest_build_once_one_is_finished() -> None:
 
 
 def test_budget_expects_more_than_what_was_stopped_had_taken() -> None:
-    budget = Budget(8 * GB, 8, expected_bytes=1 * GB).after_stop(3 * GB)
+    budget = Budget(8 * GB, 8, expected_bytes=1 * GB).after_stop(3 * GB, 4)
     assert (budget.need_bytes, budget.at_once) == (3 * GB, 2)
     assert budget.after_build(2 * GB).need_bytes == 3 * GB
+
+
+def test_budget_lets_no_more_run_than_went_on_when_one_was_stopped_until_a_build_tells() -> None:
+    # Two were to fit. The first takes nearly all, and the second was stopped at its start: begun again, it would be so
+    # again and again.
+    budget = Budget(3 * GB, 2, expected_bytes=GB).after_stop(GB // 10, 1)
+    assert budget.at_once == 1
+    assert budget.after_stop(GB // 10, 0).at_once == 1
+    assert budget.after_build(GB).at_once == 2
+    assert budget.after_build(int(2.8 * GB)).at_once == 1
 
 
 @pytest.mark.parametrize(

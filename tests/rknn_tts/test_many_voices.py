@@ -7,9 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from contracts.contract import Source
 from contracts.errors import UserInput
+from converters.stages import Checkpoint
 from rknn_tts.cli import run
 from rknn_tts.many_voices import (
+    Locate,
     Voice,
     check_many,
     find_voices,
@@ -37,8 +40,20 @@ def touch(*names: str) -> None:
         Path(name).write_bytes(name.encode())
 
 
-def found_names(pattern: str, folders: bool = False) -> list[str]:
-    return [str(voice.path) for voice in find_voices(pattern, folders).voices]
+def locate(text: str) -> Checkpoint:
+    """A stage's whose voices are a file, or a folder of `left.pth` and `right.pth`, and go by the folder's name."""
+    path = Path(text)
+    folder = path if path.is_dir() else path.parent
+    halves = (folder / "left.pth", folder / "right.pth")
+    if path not in (folder, *halves):
+        return Checkpoint(path, Source(path.name, "ab" * 32, "checkpoint"))
+    if not all(half.is_file() for half in halves):
+        raise UserInput(f"--checkpoint {path}: a half is missing.")
+    return Checkpoint(path, Source(folder.name, "ab" * 32, "checkpoint"), files=halves)
+
+
+def found_names(pattern: str, locate: Locate | None = None) -> list[str]:
+    return [str(voice.path) for voice in find_voices(pattern, locate).voices]
 
 
 @pytest.mark.parametrize(
@@ -64,7 +79,7 @@ def test_is_pattern_when_it_stands_for_several(checkpoint: str | None, expected:
 
 def test_find_voices_takes_checkpoints_only_and_counts_the_others() -> None:
     touch("v/b.onnx", "v/b.onnx.json", "v/a.onnx", "v/a.onnx.json", "v/k.pth", "v/README.md", "v/sub/c.onnx")
-    found = find_voices("v/*", folders=False)
+    found = find_voices("v/*", locate=None)
     assert found.voices == (
         Voice("a", Path("v/a.onnx")),
         Voice("b", Path("v/b.onnx")),
@@ -77,9 +92,47 @@ def test_find_voices_takes_checkpoints_only_and_counts_the_others() -> None:
 
 
 def test_find_voices_takes_folders_where_a_stage_does() -> None:
-    touch("v/one/model.pth", "v/two/model.pth", "v/notes.txt")
-    assert found_names("v/*", folders=True) == ["v/one", "v/two"]
-    assert found_names("v/o*/**", folders=True) == ["v/one/model.pth"]
+    touch("v/one/left.pth", "v/one/right.pth", "v/two/left.pth", "v/notes.txt")
+    # Where all are folders, each is told by its own command what it lacks.
+    assert found_names("v/*", locate) == ["v/one", "v/two"]
+    assert found_names("v/on*/**", locate) == ["v/one/left.pth"]
+
+
+def test_find_voices_takes_all_files_of_one_voice_once_and_calls_it_as_it_is_called_alone() -> None:
+    touch("v/one/left.pth", "v/one/right.pth", "v/two/left.pth", "v/two/right.pth", "v/two/three.pth")
+    found = find_voices("v/*/*", locate)
+    assert found.voices == (
+        Voice("one", Path("v/one/left.pth")),
+        Voice("two", Path("v/two/left.pth")),
+        Voice("three", Path("v/two/three.pth")),
+    )
+    assert (found.others, found.twins) == (0, 2)
+
+
+def test_find_voices_leaves_out_folders_beside_voices_that_are_none() -> None:
+    touch("v/a.onnx", "v/one/left.pth", "v/one/right.pth", "v/more/b.onnx", "v/more/c.onnx", "v/moved/x")
+    found = find_voices("v/*", locate)
+    assert [voice.name for voice in found.voices] == ["a", "one"]
+    assert (found.others, found.folders[0]) == (0, "--checkpoint v/more: a half is missing.")
+    assert found_note("v/*", found) == (
+        "v/*: 2 checkpoints, 2 folders left out (--checkpoint v/more: a half is missing and so on)."
+    )
+
+
+def test_find_voices_knows_the_users_folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    touch("home/v/a.onnx")
+    monkeypatch.setenv("HOME", str(folder / "home"))
+    assert found_names("~/v/*.onnx") == [str(folder / "home/v/a.onnx")]
+
+
+def test_find_voices_keeps_a_file_that_cannot_be_read_or_has_gone() -> None:
+    touch("v/a.onnx")
+
+    def unreadable(text: str) -> Checkpoint:
+        Path(text).unlink()
+        raise PermissionError(13, "Permission denied", text)
+
+    assert found_names("v/*.onnx", unreadable) == ["v/a.onnx"]  # its own command tells
 
 
 def test_find_voices_takes_each_file_once_by_its_own_name() -> None:
@@ -87,10 +140,10 @@ def test_find_voices_takes_each_file_once_by_its_own_name() -> None:
     Path("v/a.onnx").symlink_to("z.onnx")
     os.link("v/y.onnx", "v/yy.onnx")
     Path("v/gone.onnx").symlink_to("nowhere")
-    found = find_voices("v/*.onnx", folders=False)
+    found = find_voices("v/*.onnx", locate=None)
     assert [voice.path.name for voice in found.voices] == ["y.onnx", "z.onnx"]
     assert (found.others, found.twins) == (1, 2)
-    assert found_note("p", found).endswith("1 other file left out, 2 further names of the same files left out.")
+    assert found_note("p", found).endswith("1 other file left out, 2 further names of the same voices left out.")
 
 
 @pytest.mark.parametrize(
@@ -103,14 +156,14 @@ def test_find_voices_takes_each_file_once_by_its_own_name() -> None:
 def test_find_voices_refuses_when_there_is_none(pattern: str, said: str) -> None:
     touch("v/a.onnx.json")
     with pytest.raises(UserInput) as refused:
-        find_voices(pattern, folders=False)
+        find_voices(pattern, locate=None)
     assert str(refused.value).startswith(said)
 
 
 def test_find_voices_refuses_when_two_would_be_called_alike() -> None:
     touch("a/x.onnx", "b/x.onnx")
     with pytest.raises(UserInput) as refused:
-        find_voices("*/x.onnx", folders=False)
+        find_voices("*/x.onnx", locate=None)
     assert str(refused.value) == (
         "a/x.onnx and b/x.onnx would both go to a folder x; rename one, or build them by two commands with an --output "
         "each."
@@ -126,6 +179,8 @@ def test_find_voices_refuses_when_two_would_be_called_alike() -> None:
         ),
         ({"output": "file"}, "--output file: each voice"),
         ({"sample": "file"}, "--sample file: each voice"),
+        ({"output": "/proc/new"}, "/proc: cannot be written ("),
+        ({"sample": "/proc/new"}, "/proc: cannot be written ("),
         ({"save_checkpoint": "x.pth"}, "--save-checkpoint names one file"),
     ],
 )
@@ -141,6 +196,7 @@ def test_check_many_lets_folders_pass() -> None:
     check_many(Request("engine", output="v1.0", sample="s.new"))
     check_many(Request("engine", output="new.d/"))
     check_many(Request("engine"))
+    assert not Path("s.new").exists()
 
 
 def test_request_for_gives_each_voice_its_own_folders() -> None:
