@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.workplace import ENGINE_COMMAND, Ran, Workplace, make_workplace
+from tests.docs.workplace import CHOIR, DURATIONS_COMMAND, ENGINE_COMMAND, Ran, Workplace, make_workplace
 
 
 @pytest.fixture(scope="session")
@@ -22,5 +22,21 @@ def workplace(fetched_voice: Path, tmp_path_factory: pytest.TempPathFactory) -> 
 def masked(workplace: Workplace) -> Ran:
     """The default voice with a masked decoder, which has gates that the default has not."""
     done = workplace.run(f"{ENGINE_COMMAND} DECODER_MASK=1")
+    assert done.code == 0, done.output
+    return done
+
+
+@pytest.fixture(scope="session")
+def choir(workplace: Workplace) -> Ran:
+    """A voice of several speakers, whose gates hear two of them."""
+    done = workplace.run(f"{ENGINE_COMMAND} CHECKPOINT={CHOIR} SPEAKER=1")
+    assert done.code == 0, done.output
+    return done
+
+
+@pytest.fixture(scope="session")
+def durations(workplace: Workplace) -> Ran:
+    """The default voice's duration encoder."""
+    done = workplace.run(DURATIONS_COMMAND)
     assert done.code == 0, done.output
     return done

@@ -12,7 +12,7 @@ import pytest
 from surgery.catalogue import CATALOGUE
 from surgery.declaration import Bounded
 from tests.docs.pages import ROOT, files_of, table_rows
-from tests.docs.workplace import Ran, Workplace
+from tests.docs.workplace import CHOIR, Ran, Workplace
 
 GATES = table_rows(ROOT / "docs" / "gates.md")
 _OWN_BOUNDS = {
@@ -45,29 +45,36 @@ def compiled(workplace: Workplace) -> Ran:
     return done
 
 
-def all_verdicts(place: Workplace) -> list[dict[str, Any]]:
-    """Those of three engines: a family's, masked and not, and a foreign one."""
-    stems = ("piper-decoder-w109", "piper-decoder-w109-masked", "foreign")
-    return [verdict for stem in stems for verdict in verdicts(place, stem)]
+@pytest.fixture(scope="module")
+def found(workplace: Workplace, masked: Ran, compiled: Ran, choir: Ran, durations: Ran) -> list[dict[str, Any]]:
+    """The verdicts of five engines: a voice's, masked and not, of several speakers, of another stage, a foreign one."""
+    stems = (
+        "piper-decoder-w109",
+        "piper-decoder-w109-masked",
+        f"{CHOIR.stem}/piper-decoder-w109",
+        "piper-duration_encoder-n128",
+        "foreign",
+    )
+    return [verdict for stem in stems for verdict in verdicts(workplace, stem)]
 
 
-def test_gates_are_in_the_page_when_an_engine_has_their_verdict(
-    workplace: Workplace, masked: Ran, compiled: Ran
-) -> None:
-    found = all_verdicts(workplace)
+def test_gates_are_in_the_page_when_an_engine_has_their_verdict(found: list[dict[str, Any]]) -> None:
     missing = [v["gate"] for v in found if not any(pattern(name).fullmatch(v["gate"]) for name in GATES)]
     assert missing == []
 
 
-def test_gates_of_the_page_have_a_verdict_in_a_real_manifest(workplace: Workplace, masked: Ran, compiled: Ran) -> None:
-    found = all_verdicts(workplace)
+def test_gates_of_the_page_have_a_verdict_in_a_real_manifest(found: list[dict[str, Any]]) -> None:
     silent = [name for name in GATES if not any(pattern(name).fullmatch(v["gate"]) for v in found)]
     assert silent == []
 
 
-def test_bounds_of_the_page_are_those_of_the_verdicts(workplace: Workplace, masked: Ran) -> None:
+@pytest.mark.parametrize("stem", ["piper-decoder-w109-masked", f"{CHOIR.stem}/piper-decoder-w109"])
+def test_bounds_of_the_page_are_those_of_the_verdicts(
+    workplace: Workplace, found: list[dict[str, Any]], stem: str
+) -> None:
+    assert found
     wrong = []
-    for verdict in verdicts(workplace, "piper-decoder-w109-masked"):
+    for verdict in verdicts(workplace, stem):
         name = next(name for name in GATES if pattern(name).fullmatch(verdict["gate"]))
         bound = _BOUND.fullmatch(GATES[name][1])
         told = (float(bound[2]), bound[3] or "") if bound else None

@@ -10,13 +10,22 @@ from pathlib import Path
 
 from rknn_tts.steps import CHECKPOINTS_FOLDER
 from tests.docs.pages import ROOT
+from tests.vits_writer.recipe import Recipe
 from tests.vits_writer.voice import write_voice
 
 ENGINE_COMMAND = "make engine FAMILY=piper TARGET=rk3588"
 """The first command of the README. Everything else in the pages builds on it."""
 
+DURATIONS_COMMAND = "make engine FAMILY=piper STAGE=duration_encoder TARGET=rk3588 WIDTHS=128,192"
+"""The command of docs/piper-durations.md."""
+
 USERS_VOICE = Path("voices/my-voice.onnx")
 """How the pages call a voice of the reader's own."""
+
+CHOIR = Path("voices/choir.onnx")
+"""How they call one of several speakers."""
+
+CHOIR_RECIPE = Recipe(speakers=2)
 
 _LINKED = ("rknn-tts", "Makefile", ".venv")
 _TIMEOUT_S = 300
@@ -56,7 +65,7 @@ class Workplace:
 
 
 def make_workplace(folder: Path, fetched_voice: Path) -> Workplace:
-    """A workplace in the empty `folder`, with the default voice at hand and a small voice as the reader's own."""
+    """A workplace in the empty `folder`, with the default voice at hand and two small voices as the reader's own."""
     for name in _LINKED:
         if (ROOT / name).exists():
             (folder / name).symlink_to(ROOT / name)
@@ -64,4 +73,5 @@ def make_workplace(folder: Path, fetched_voice: Path) -> Workplace:
     shutil.copytree(fetched_voice, cache / CHECKPOINTS_FOLDER / fetched_voice.name)
     (folder / USERS_VOICE).parent.mkdir()
     write_voice(folder / USERS_VOICE)
+    write_voice(folder / CHOIR, CHOIR_RECIPE)
     return Workplace(folder, cache)
