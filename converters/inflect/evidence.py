@@ -1,6 +1,7 @@
 """What the gates of an Inflect decoder compare, and the receptive field, which is measured.
 
     fp32.cut                  the cut at the seam against decode.onnx, full length, on the model's own prior
+    seam.latent               what stands at the seam against the prior's own sum, in numpy
     host.latent               the host half against duration.onnx and the head of decode.onnx
     fp32.prior_*_frames       the windowed decode of the model's own prior against decode.onnx
     fp32.noise_*_frames       the same of white noise at the seam, against the cut
@@ -18,11 +19,20 @@ import numpy as np
 
 from contracts.contract import Window
 from contracts.verdicts import Measurement
-from converters.inflect.prior import NOISE_SCALE, Prior, drawn_ids, drawn_noise, long_prior, prior_of, speak
+from converters.inflect.prior import (
+    NOISE_SCALE,
+    Prior,
+    drawn_ids,
+    drawn_noise,
+    long_prior,
+    prior_of,
+    prior_sum,
+    speak,
+)
 from converters.inflect.seam import SliceSeam
 from converters.inflect.voice import NOISE, Voice
 from converters.inflect.voice import NOISE_SCALE as SCALE_INPUT
-from converters.stages import Array, Equality, Evidence, Session, Utterance, WindowedDecode
+from converters.stages import Array, Equality, Evidence, FloatArray, Session, Utterance, WindowedDecode
 from converters.vits_windows import AUDIO, LATENT, MASK, Latent, decode, decode_by_windows, snr_db
 
 LONG_FRAMES = 480
@@ -53,6 +63,9 @@ SLICE_NOTE = (
 )
 
 _CUT_DETAIL = "the cut at the seam against decode.onnx, full length, on the model's own prior"
+SEAM_GATE = "seam.latent"
+_SEAM_DETAIL = "what stands at the seam of decode.onnx against m_p + exp(logs_p) noise scale, summed in numpy"
+_NO_SUM = "it could not run: {name} takes mean and deviation in another form than as two inputs"
 _HOST_DETAIL = "the host half against duration.onnx and the head of decode.onnx, noise longer than needed"
 _SELF_DETAIL = (
     "degraded, for decode.onnx is not there: one window-length latent of drawn numbers, decoded by the slice against "
@@ -85,15 +98,18 @@ def evidence_of(
     long = spoken(frames)
     whole = Latent(long.latent, long.mask)
     alone = decode(cut, whole)
+    summed = prior_sum(voice, prior, noise)
     return Evidence(
         equalities=(
             Equality("fp32.cut", {AUDIO: long.reference}, {AUDIO: alone}, CUT_DB, _CUT_DETAIL),
+            *([] if summed is None else [_seam_equality(long, summed)]),
             _host_equality(voice, durations, original, host),
         ),
         decode=_walked(
             (long, *map(spoken, short_frames(window)), _noise_utterance(cut, prior.channels, frames)), masked
         ),
         measurements=receptive_field(cut, whole.first(LONG_FRAMES), window),
+        unreached={} if summed is not None else {SEAM_GATE: _NO_SUM.format(name=voice.graphs.decode_name)},
     )
 
 
@@ -160,6 +176,10 @@ def _walked(utterances: tuple[Utterance, ...], masked: bool) -> WindowedDecode:
 def _noise_utterance(session: Session, channels: int, frames: int) -> Utterance:
     said = drawn_latent(channels, frames)
     return Utterance(f"noise_{frames}_frames", said.latent, said.mask, decode(session, said))
+
+
+def _seam_equality(long: Utterance, summed: FloatArray) -> Equality:
+    return Equality(SEAM_GATE, {LATENT: summed}, {LATENT: long.latent}, CUT_DB, _SEAM_DETAIL)
 
 
 def _host_equality(voice: Voice, durations: Session, original: Session, host: Session) -> Equality:

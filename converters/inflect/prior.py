@@ -121,3 +121,16 @@ def speak(voice: Voice, decode: Session, prior: Prior, noise: FloatArray) -> Spo
             f"samples, though the strides behind the seam make {voice.seam.hop} a frame."
         )
     return Spoken(Latent(latent, prior.given[voice.seam.mask]), samples)
+
+
+def prior_sum(voice: Voice, prior: Prior, noise: FloatArray) -> FloatArray | None:
+    """The latent of `prior` with `noise`, m + exp(logs) noise scale, by no graph: so that a seam elsewhere is heard of.
+
+    None where mean and logarithm of the deviation are not two of the inputs.
+    """
+    seam = voice.seam
+    others = [name for name in prior.given if name not in (seam.mean, seam.mask)]
+    if seam.mean not in prior.given or len(others) != 1:
+        return None
+    scale = np.float32(1.0 if seam.scale is None else NOISE_SCALE)
+    return prior.given[seam.mean] + np.exp(prior.given[others[0]]) * noise[..., : prior.frames] * scale

@@ -15,6 +15,7 @@ from contracts.errors import UserInput
 from contracts.verdicts import Status
 from converters.inflect.checkpoint import locate
 from converters.inflect.decoder import open_decoder
+from converters.inflect.seam import Seam, find_seam
 from converters.stages import StageExport, StageOptions
 from gates.session import Session
 from rknn_tts.export_step import Proof, prove
@@ -155,6 +156,21 @@ def test_short_latents_are_measured_when_the_masks_are_left_out(release: Path) -
     short = [figure.measured for figure in proof.measurements if figure.name.endswith(".short")]
     assert len(short) == 3
     assert all(isinstance(figure, float) and figure < SHORT_DB for figure in short)
+
+
+def test_seam_fails_when_the_cut_lies_behind_the_flow(release: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All else agrees there: host half, cut and reference move with it."""
+
+    def behind_the_flow(model: ir.Model, where: str) -> Seam:
+        made = {value.name: value.producer() for node in model.graph for value in node.outputs}
+        post_flow = next(node for node in model.graph if "conv_pre" in str(node.name)).inputs[0]
+        masked = made[post_flow.name if post_flow is not None else None]
+        assert masked is not None
+        latent = next(value for value in masked.inputs if value is not None and value.name != "y_mask")
+        return dataclasses.replace(find_seam(model, where), latent=str(latent.name))
+
+    monkeypatch.setattr("converters.inflect.voice.find_seam", behind_the_flow)
+    assert failed(proof_of(export_of(release))) == {"seam.latent"}
 
 
 def test_windows_fail_when_they_have_no_context(release: Path) -> None:

@@ -99,7 +99,7 @@ def test_evidence_is_of_the_published_graphs(release: Path) -> None:
         assert equality.minimum_db == 120.0
         for name, reference in equality.reference.items():
             assert snr_db(np.asarray(reference), np.asarray(equality.measured[name])) >= 120.0
-    assert [equality.gate for equality in evidence.equalities] == ["fp32.cut", "host.latent"]
+    assert [equality.gate for equality in evidence.equalities] == ["fp32.cut", "seam.latent", "host.latent"]
 
 
 def test_weights_open_as_their_published_graphs_do(tmp_path: Path, release: Path) -> None:
