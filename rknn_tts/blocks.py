@@ -119,7 +119,7 @@ def _with_gaps(blocks: Sequence[Block]) -> Iterator[tuple[Block, bool]]:
 
 def _plain_lines(block: Block) -> list[str]:
     if isinstance(block, Notice):
-        return [f"{block.label}: {shown(block.text)}"]
+        return [f"{shown(block.label)}: {shown(block.text)}"]
     if isinstance(block, Facts):
         width = max((len(label) for label, _ in block.pairs), default=0) + 1
         return [f"{label + ':':<{width}}  {shown(text)}" for label, text in block.pairs]
@@ -143,7 +143,7 @@ def _rich(block: Block, console: Console) -> RenderableType:
         grid = Grid.grid(padding=(0, 1))
         grid.add_column(no_wrap=True)
         grid.add_column(overflow="fold")
-        grid.add_row(Text(f"{block.label}:", _STYLES[block.tone] or "bold"), Text(shown(block.text)))
+        grid.add_row(Text(f"{shown(block.label)}:", _STYLES[block.tone] or "bold"), Text(shown(block.text)))
         return grid
     if isinstance(block, Facts):
         grid = Grid.grid(padding=(0, 2))

@@ -74,7 +74,7 @@ def find_voices(pattern: str, locate: Locate | None) -> Found:
     # As a shell reads it: from the root too, and with `..` in it, which Path.glob refuses.
     expanded = os.path.expanduser(pattern)  # noqa: PTH111
     matches = [Path(match) for match in sorted(glob.glob(expanded, recursive=True))]  # noqa: PTH207
-    files = [_Match.of(path, locate) for path in matches if path.suffix in ENDINGS and path.is_file()]
+    files = [_Match.of(path, locate) for path in matches if path.suffix in ENDINGS and _seen(path.is_file, True)]
     folders = [_Match.of(path, locate) for path in _innermost(matches)] if locate else []
     # A folder beside voices may hold more of them, and be none; where all are folders, each is told what it lacks.
     none = [folder for folder in folders if folder.fault and files]
@@ -197,16 +197,24 @@ def _identity(path: Path) -> object:
     return status.st_dev, status.st_ino
 
 
+def _seen(look: Callable[[], bool], unseen: bool) -> bool:
+    """What `look` sees of a file; `unseen` where its folder lets nobody look, which its own command tells."""
+    try:
+        return look()
+    except PermissionError:
+        return unseen
+
+
 def _innermost(matches: Sequence[Path]) -> list[Path]:
     """The folders among `matches`, but none around another match: of a folder and what lies in it, the latter."""
     around = {folder for path in matches for folder in path.parents}
-    return [path for path in matches if path not in around and path.is_dir()]
+    return [path for path in matches if path not in around and _seen(path.is_dir, False)]
 
 
 def _each_once(found: Iterable[_Match]) -> tuple[Voice, ...]:
     """Each voice by one name, sorted; a file's own goes before links to it, beside which its JSON may not stand."""
     first: dict[frozenset[object], Voice] = {}
-    for match in sorted(found, key=lambda match: (match.voice.path.is_symlink(), match.voice.path)):
+    for match in sorted(found, key=lambda match: (_seen(match.voice.path.is_symlink, False), match.voice.path)):
         first.setdefault(match.files, match.voice)
     return tuple(sorted(first.values(), key=lambda voice: voice.path))
 

@@ -148,3 +148,7 @@ def test_is_terminal_asks_what_it_can_do(monkeypatch: pytest.MonkeyPatch, term: 
     monkeypatch.setenv("TERM", term)
     assert is_terminal(Terminal()) is expected
     assert not is_terminal(io.StringIO())
+
+
+def test_label_of_a_notice_is_shown_as_a_name_is() -> None:
+    assert plain_text([Notice("a\x1b[31m\nb", "One.")]) == "a\\x1b[31m b: One.\n"

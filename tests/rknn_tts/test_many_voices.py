@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -123,6 +125,27 @@ def test_find_voices_knows_the_users_folder(folder: Path, monkeypatch: pytest.Mo
     touch("home/v/a.onnx")
     monkeypatch.setenv("HOME", str(folder / "home"))
     assert found_names("~/v/*.onnx") == [str(folder / "home/v/a.onnx")]
+
+
+def test_find_voices_keeps_a_file_in_a_folder_that_lets_nobody_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    touch("v/a.onnx", "v/b.onnx", "v/c.txt")
+    for name in ("is_file", "is_symlink", "is_dir", "stat"):
+        monkeypatch.setattr(Path, name, refusing(getattr(Path, name), "b.onnx"))
+    assert found_names("v/*", lambda text: Checkpoint(Path(text), Source(text, "ab" * 32, "checkpoint"))) == [
+        "v/a.onnx",
+        "v/b.onnx",
+    ]
+
+
+def refusing(look: Callable[..., Any], name: str) -> Callable[..., Any]:
+    """`look`, which is not let near `name`; root, who may run the tests, is let near everything."""
+
+    def refuse(path: Path, **options: Any) -> Any:
+        if path.name == name:
+            raise PermissionError(13, "Permission denied", str(path))
+        return look(path, **options)
+
+    return refuse
 
 
 def test_find_voices_keeps_a_file_that_cannot_be_read_or_has_gone() -> None:
