@@ -8,7 +8,10 @@ from contracts.verdicts import Status
 from gates.graphs import with_shapes
 from rknn_tts import graph_gates
 from rknn_tts.graph_gates import judge_structure
+from rknn_tts.rewriting import rewrite, without_skipped
+from surgery.preflight import preflight
 from tests.gates.small_graphs import chain, constant, model, tensor
+from tests.surgery.relative_graphs import Attention, attention
 
 GATES = ["structure.operators", "structure.static_shapes", "structure.relative_shifts", "range.weights"]
 
@@ -53,3 +56,14 @@ def test_judge_structure_fails_naming_the_tensor_when_the_graph_is_no_valid_onnx
     failed = [verdict for verdict in verdicts if verdict.status is Status.FAILED]
     assert [verdict.gate for verdict in failed] == ["structure.static_shapes"]
     assert "node 'late', uses 't', which nothing before it makes" in failed[0].detail
+
+
+@pytest.mark.parametrize(("skipped", "wanted"), [((), Status.PASSED), (("rewrite_relative_attention",), Status.FAILED)])
+def test_judge_structure_fails_on_shifted_rows_when_their_pass_is_left_out(
+    skipped: tuple[str, ...], wanted: Status
+) -> None:
+    done = rewrite(attention(Attention()), without_skipped(preflight("rk3588"), skipped))
+    verdicts, _ = judge_structure(done[-1].model)
+    assert {verdict.gate for verdict in verdicts if verdict.status is Status.FAILED} == (
+        {"structure.relative_shifts"} if wanted is Status.FAILED else set()
+    )
