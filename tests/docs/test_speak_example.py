@@ -13,8 +13,9 @@ import pytest
 from numpy.typing import NDArray
 
 from rknn_tts.steps import CHECKPOINTS_FOLDER
+from tests.converters.voices import whole_voice
 from tests.docs.pages import ROOT, files_of
-from tests.docs.workplace import Workplace
+from tests.docs.workplace import CHOIR, CHOIR_RECIPE, Ran, Workplace
 
 PROGRAM = files_of(ROOT / "docs" / "piper.md")["speak.py"]
 DRAWN = "rng.standard_normal("
@@ -30,24 +31,53 @@ def voice(workplace: Workplace) -> Path:
 
 
 def test_speak_writes_what_the_whole_voice_says_when_neither_has_noise(workplace: Workplace, voice: Path) -> None:
-    assert PROGRAM.count(DRAWN) == 1
-    (workplace.folder / "quiet.py").write_text(PROGRAM.replace(DRAWN, "0 * " + DRAWN), encoding="utf-8")
-    manifest, config = "engines/rk3588/piper-decoder-w109.json", voice.with_name(f"{voice.name}.json")
-    done = workplace.run(f'.venv/bin/python quiet.py {manifest} "{config}" quiet.wav "{PHONEMES}"')
-    assert done.code == 0, done.output
-    spoken, rate = read_wav(workplace.folder / "quiet.wav")
+    config = voice.with_name(f"{voice.name}.json")
+    spoken, rate = spoken_quietly(workplace, "engines/rk3588/piper-decoder-w109.json", config)
     expected = said_by_the_voice(voice, json.loads(config.read_text(encoding="utf-8")))
     assert rate == 22050
     assert spoken.shape == expected.shape
     assert spoken.size > rate
-    noise = np.sum((spoken - expected) ** 2)
-    assert 10 * np.log10(np.sum(expected**2) / noise) > LEAST_DB
+    assert db(expected, spoken) > LEAST_DB
+
+
+def test_speak_speaks_as_who_is_asked_for_when_a_voice_has_several(workplace: Workplace, choir: Ran) -> None:
+    config = workplace.folder / f"{CHOIR}.json"
+    ids = ids_of(json.loads(config.read_text(encoding="utf-8")))
+    said = {}
+    for speaker in (0, 1):
+        manifest = f"engines/rk3588/{CHOIR.stem}/piper-decoder-w109.json"
+        spoken, rate = spoken_quietly(workplace, manifest, config, speaker)
+        said[speaker] = np.asarray(whole_voice(CHOIR_RECIPE, ids, (0.0, 1.0, 0.0), speaker=speaker)["output"]).ravel()
+        assert rate == CHOIR_RECIPE.sample_rate
+        assert db(said[speaker].astype(np.float64), spoken) > LEAST_DB
+    assert said[0].shape != said[1].shape
+
+
+def spoken_quietly(
+    workplace: Workplace, manifest: str, config: Path, speaker: int = 0
+) -> tuple[NDArray[np.float64], int]:
+    """What the program writes without noise, and its sample rate."""
+    assert PROGRAM.count(DRAWN) == 1
+    (workplace.folder / "quiet.py").write_text(PROGRAM.replace(DRAWN, "0 * " + DRAWN), encoding="utf-8")
+    done = workplace.run(f'.venv/bin/python quiet.py {manifest} "{config}" quiet.wav "{PHONEMES}" {speaker}')
+    assert done.code == 0, done.output
+    return read_wav(workplace.folder / "quiet.wav")
+
+
+def db(reference: NDArray[np.floating[Any]], measured: NDArray[np.floating[Any]]) -> float:
+    """Signal-to-noise ratio."""
+    return float(10 * np.log10(np.sum(reference**2) / np.sum((measured - reference) ** 2)))
+
+
+def ids_of(config: dict[str, Any]) -> list[int]:
+    """The sentence as Piper's ids: begin, then a pad behind every symbol, end."""
+    table = config["phoneme_id_map"]
+    return [*table["^"], *table["_"], *(i for s in PHONEMES for i in [*table.get(s, ()), *table["_"]]), *table["$"]]
 
 
 def said_by_the_voice(voice: Path, config: dict[str, Any]) -> NDArray[np.float64]:
     """The samples of the voice as its authors exported it, its noise scales at zero."""
-    table = config["phoneme_id_map"]
-    ids = table["^"] + table["_"] + [i for symbol in PHONEMES for i in table[symbol] + table["_"]] + table["$"]
+    ids = ids_of(config)
     feed = {
         "input": np.array([ids], np.int64),
         "input_lengths": np.array([len(ids)], np.int64),
