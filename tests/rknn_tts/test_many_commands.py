@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -45,15 +46,19 @@ outputs = [put.name for put in session.get_outputs()]
 """A good build of a graph of one output, whose simulator is exact."""
 
 
+TINY = Recipe(flows=1, flow_layers=1, strides=(2, 2), decoder=4, resblock_kernels=(3,))
+"""A voice whose gates take a moment: each command opens it anew, in a process of its own."""
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Three good voices, one whose weights hold a NaN, and a file that is no ONNX."""
+    """Two good voices, one whose weights hold a NaN, and a file that is no ONNX."""
     made = tmp_path_factory.mktemp("many")
     voices = made / "voices"
     voices.mkdir()
-    for number, name in enumerate(("a[1]", "b", "c")):
-        write_voice(voices / f"{name}.onnx", Recipe(seed=number + 1))
-    model = onnx.load(write_voice(voices / "nan.onnx"))
+    for number, name in enumerate(("a[1]", "b")):
+        write_voice(voices / f"{name}.onnx", replace(TINY, seed=number + 1))
+    model = onnx.load(write_voice(voices / "nan.onnx", TINY))
     weight = next(tensor for tensor in model.graph.initializer if tensor.name == "dec.conv_post.weight")
     values = numpy_helper.to_array(weight).copy()
     values.flat[0] = np.nan
@@ -88,13 +93,13 @@ def test_engine_builds_every_voice_that_it_can(folder: Path) -> None:
         out, err = process.communicate(timeout=300)
     assert process.returncode == 2, out
     told = json.loads(out)
-    assert (told["exit_code"], told["error"]) == (2, "Of 5 voices, 2 refused; 3 done.")
+    assert (told["exit_code"], told["error"]) == (2, "Of 4 voices, 2 refused; 2 done.")
     results = told["results"]
-    assert [result["voice"] for result in results] == ["a[1]", "b", "c", "nan", "text"]
-    assert [result["exit_code"] for result in results] == [0, 0, 0, 2, 2]
-    assert "holds NaN" in results[3]["error"]
-    assert "is not an ONNX model" in results[4]["error"]
-    for result in results[:3]:
+    assert [result["voice"] for result in results] == ["a[1]", "b", "nan", "text"]
+    assert [result["exit_code"] for result in results] == [0, 0, 2, 2]
+    assert "holds NaN" in results[2]["error"]
+    assert "is not an ONNX model" in results[3]["error"]
+    for result in results[:2]:
         voice = result["voice"]
         assert result["schema"] == "rknn-tts/result/1"
         assert result["request"]["checkpoint"] == f"voices/{voice}.onnx"
@@ -102,14 +107,14 @@ def test_engine_builds_every_voice_that_it_can(folder: Path) -> None:
         assert result["files"][0] == f"out/{voice}/piper-decoder-w109.rknn"
         assert all((folder / file).is_file() for file in result["files"])
         assert result["peak_memory_bytes"] > 50 * 10**6  # Python with numpy and onnx
-    assert sorted(path.name for path in (folder / "out").iterdir()) == ["a[1]", "b", "c"]
+    assert sorted(path.name for path in (folder / "out").iterdir()) == ["a[1]", "b"]
     suites = ET.parse(folder / "report.xml").getroot()
     assert [suite.get("name") for suite in suites] == [
-        f"rknn-tts engine voices/{name}.onnx" for name in ("a[1]", "b", "c", "nan", "text")
+        f"rknn-tts engine voices/{name}.onnx" for name in ("a[1]", "b", "nan", "text")
     ]
     assert (suites.get("errors"), suites.get("failures")) == ("2", "0")
-    assert err.startswith("note: voices/*: 5 checkpoints, 4 other files left out.\n0 of 5 done, at work on a[1], b\n")
-    assert err.endswith("error: Of 5 voices, 2 refused; 3 done.\n")
+    assert err.startswith("note: voices/*: 4 checkpoints, 3 other files left out.\n0 of 4 done, at work on a[1], b\n")
+    assert err.endswith("error: Of 4 voices, 2 refused; 2 done.\n")
 
 
 @pytest.fixture
@@ -120,7 +125,7 @@ def building(folder: Path) -> Iterator[Callable[[], tuple[subprocess.Popen[str],
 
     def start() -> tuple[subprocess.Popen[str], list[int]]:
         # Another toolkit: the graphs that another test exported are found again, and its engines are not.
-        words = ["--checkpoint", "voices/[bc].onnx", "--toolkit", "2.5.0", "--jobs", "2", "--output", "never"]
+        words = ["--checkpoint", "voices/[ab]*.onnx", "--toolkit", "2.5.0", "--jobs", "2", "--output", "never"]
         process = command(folder, f"{ups}\n{UNTIL_STOPPED}", *words)
         started.append(process)
         while len(list(folder.glob("up-*"))) < 2:
