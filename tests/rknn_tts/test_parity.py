@@ -118,6 +118,39 @@ def test_exact_pass_owes_no_more_than_another_program_of_the_original_has(
     assert statuses(list(verdicts)) == {"pass.fold_x": wanted}
 
 
+CANCELLING = 256
+"""Numbers of its input."""
+
+
+def cancelling(*less: float, gain: float = 1.0) -> ir.Model:
+    """y = gain (x - less[0] - less[1] ...), which cancels nearly all of x: what is left has few good digits."""
+    nodes = [
+        helper.make_node("Sub", ["x" if i == 0 else f"t{i}", f"c{i}"], [f"t{i + 1}"], f"sub{i}")
+        for i in range(len(less))
+    ]
+    nodes.append(helper.make_node("Mul", [f"t{len(less)}", "k"], ["y"], "scale"))
+    weights = [*(constant(f"c{i}", [value]) for i, value in enumerate(less)), constant("k", [gain])]
+    return small_model(nodes, [tensor("x", [1, CANCELLING])], [tensor("y", [1, CANCELLING])], weights)
+
+
+@pytest.mark.parametrize(
+    ("after", "wanted"),
+    [
+        (cancelling(-300.0, 301.5), "failed"),  # 1.5 by way of 300, which leaves 61 dB
+        (cancelling(-0.7, 2.2), "passed"),  # 1.5 in two steps, which rounds where one step did not
+        (cancelling(1.5, gain=1 + 3e-6), "passed"),  # 110 dB: no less than the last bit of x makes
+        (cancelling(1.5, gain=1 + 2e-5), "failed"),  # 94 dB
+        (cancelling(1.5 + 1e-6), "failed"),
+    ],
+)
+def test_exact_pass_owes_no_more_than_the_last_bit_of_the_inputs_makes(after: ir.Model, wanted: str) -> None:
+    # x lies within 0.03 of 1.5: a last bit of 1.2e-7 is some 103 dB of what is left
+    x = (1.5 + 0.03 * np.random.default_rng(3).uniform(-1, 1, (1, CANCELLING))).astype(np.float32)
+    before, passes = cancelling(1.5), [claiming("fold_x", after, Exact(""))]
+    (verdict,) = judge_passes(passes, before, rewrite(before, passes), open_session, ({"x": x},)).verdicts
+    assert verdict.status.value == wanted
+
+
 def test_pass_that_lies_fails_alone_when_those_around_it_are_honest() -> None:
     passes = [
         claiming("fold_a", model(2.0), Exact("")),
