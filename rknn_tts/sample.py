@@ -33,6 +33,9 @@ from rknn_tts.steps import Steps
 REFERENCE, WINDOWS, ENGINE = "reference.wav", "windows.wav", "engine.wav"
 """The original's full-length decode; the original on the engine's windows; the engine on them, in the simulator."""
 
+ID_DIGITS = len(str(2**63 - 1))
+"""No id has more: voices take them as int64."""
+
 RIFF = b"RIFF"
 """How a WAV file begins."""
 
@@ -75,12 +78,15 @@ def sentence_of(request: Request) -> Sentence:
         raise UserInput(f"{given[0]} says what a sample speaks: name a folder for it with --sample DIR.")
     if request.text is not None and not request.text.strip():
         raise UserInput("--text: there is nothing to speak in it.")
+    if request.text is not None and any("\ud800" <= character <= "\udfff" for character in request.text):
+        # How Python keeps a byte of the command line that it cannot decode; no phonemiser has a sound for it.
+        raise UserInput("--text: is not valid UTF-8; write it in that encoding.")
     return Sentence(request.text, None if request.ids is None else _ids(request.ids))
 
 
 def _ids(text: str) -> tuple[int, ...]:
-    parts = [part for part in text.replace(",", " ").split() if part]
-    if not parts or not all(part.isascii() and part.isdigit() for part in parts):
+    parts = text.replace(",", " ").split()
+    if not parts or not all(part.isascii() and part.isdigit() and len(part) <= ID_DIGITS for part in parts):
         raise UserInput(f"--ids {text:.60}: whole numbers are expected, with commas between them: 1,0,20,0,2.")
     return tuple(int(part) for part in parts)
 

@@ -97,7 +97,9 @@ def open_decoder(checkpoint: Checkpoint, options: StageOptions, open_session: Op
         return evidence_of(speaker, open_session(cut), window, least_db, short_db)
 
     def sample(sentence: Sentence) -> Sample:
-        return sample_of(open_speaker(host_opened, open_session), open_session(cut), window, sentence)
+        # Windows with padding are heard as the engine decodes them: masked, or not.
+        by_window = masking[0].rewrite(cut).model if masking else cut
+        return sample_of(open_speaker(host_opened, open_session), open_session(by_window), window, sentence)
 
     notes = [checkpoint.note] if checkpoint.note else []
     notes += _notes_on_inputs(voice)

@@ -36,7 +36,7 @@ def sample_of(speaker: Speaker, decode: Session, window: Window, sentence: Sente
 
     Args:
         speaker: the voice, opened, as who is to speak.
-        decode: the unpatched cut, of any length (`decoder_cut`).
+        decode: the cut, of any length (`decoder_cut`), masked as the engine is.
         window: the engine's.
         sentence: as `read_sentence` gives it.
     """
@@ -60,7 +60,7 @@ def sample_of(speaker: Speaker, decode: Session, window: Window, sentence: Sente
 
     windowed = walked(decoded)
     return Sample(
-        said=_said(speaker.host, sentence, len(ids), spoken.mask.shape[-1]),
+        said=_said(speaker.host, sentence, len(ids), spoken.mask.shape[-1], window.frames),
         feeds=tuple(feeds),
         render=render,
         whole=spoken.reference,
@@ -69,7 +69,12 @@ def sample_of(speaker: Speaker, decode: Session, window: Window, sentence: Sente
     )
 
 
-def _said(host: Host, sentence: Sentence, ids: int, frames: int) -> str:
+def _said(host: Host, sentence: Sentence, ids: int, frames: int, window: int) -> str:
     what = "a sentence of the gates'" if sentence.ids is None else "the sentence that was asked for"
     who = f", by speaker {host.speaker}" if host.voice.speakers > 1 else ""
-    return f"{what}{who}, {ids} ids, {frames} frames"
+    short = f" (less than a window, so padded to {window})" if frames < window else ""
+    return f"{what}{who}, {_counted(ids, 'id')}, {_counted(frames, 'frame')}{short}"
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}{'s' * (count != 1)}"

@@ -139,7 +139,9 @@ def test_text_goes_through_the_phonemiser_and_tells_what_it_left_out(
         ({"ids": "1,0,99999"}, r"--ids: 99999 is no id of mini\.onnx"),
         ({"text": "hi", "ids": "1"}, r"give one of them"),
         ({"text": " "}, r"--text: there is nothing to speak"),
+        ({"text": "caf\udce9"}, r"--text: is not valid UTF-8"),
         ({"ids": "1,x"}, r"--ids 1,x: whole numbers are expected"),
+        ({"ids": "9" * 5000}, r"--ids 9+: whole numbers are expected"),  # past what Python makes a number of
     ],
 )
 def test_sentence_that_cannot_be_spoken_is_refused_before_anything_is_written(

@@ -12,7 +12,7 @@ from contracts.contract import Source, TensorSpec, Window
 from contracts.errors import UserInput
 from contracts.files import sha256_of
 from converters.piper.decoder import STAGE, open_decoder, stem_of
-from converters.stages import Checkpoint, Evidence, StageExport, StageOptions, WindowedDecode
+from converters.stages import Checkpoint, Evidence, Sentence, StageExport, StageOptions, WindowedDecode
 from surgery.preflight import preflight
 from tests.converters.voices import save
 from tests.onnx_runs import Array, open_session, run, snr_db
@@ -278,3 +278,14 @@ def test_open_decoder_gives_the_other_speaker_what_the_whole_voice_says_with_tha
 def test_open_decoder_refuses_a_speaker_that_there_is_not(tmp_path: Path) -> None:
     with pytest.raises(UserInput, match=r"--speaker 4: the voice voice\.onnx has the speakers 0 to 3"):
         export_of(write_voice(tmp_path / "voice.onnx", SPEAKERS), speaker=4)
+
+
+@pytest.mark.parametrize(("masked", "least", "most"), [(True, 95.0, np.inf), (False, -10.0, 40.0)])
+def test_open_decoder_samples_a_short_sentence_in_windows_masked_as_the_engine_is(
+    tmp_path: Path, masked: bool, least: float, most: float
+) -> None:
+    sample = export_of(write_voice(tmp_path / "voice.onnx"), decoder_mask=masked).sample
+    assert sample is not None
+    heard = sample(Sentence(None, (1, 0, 20, 0, 2)))
+    assert "less than a window" in heard.said
+    assert least <= snr_db(heard.whole, heard.windowed) <= most

@@ -97,6 +97,11 @@ def test_sentence_shorter_than_a_window_is_one_padded_window(tmp_path: Path) -> 
     decoded = run(decoder_model(RECIPE), feed)["audio"].reshape(-1)
     assert np.array_equal(sample.windowed, decoded[: frames * RECIPE.hop])
     assert np.array_equal(sample.render([{"audio": decoded}]), decoded[: frames * RECIPE.hop])
+    assert sample.said.endswith(f", 7 ids, {frames} frames (less than a window, so padded to 64)")
+
+
+def test_ids_and_frames_are_counted(tmp_path: Path) -> None:
+    assert sampled(quiet(tmp_path), Sentence(None, (5,))).said.startswith("the sentence that was asked for, 1 id, ")
 
 
 def test_voice_of_several_speakers_speaks_as_the_one_that_is_asked_for(tmp_path: Path) -> None:
