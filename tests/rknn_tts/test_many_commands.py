@@ -74,6 +74,7 @@ def command(folder: Path, converter: str, *words: str) -> subprocess.Popen[str]:
     variables = {
         CONVERTER_PYTHON: str(python),
         CACHE_FOLDER: str(folder / "cache"),
+        "TMPDIR": str(folder),  # what a command that is killed leaves there goes with the test
         "PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "runtime"))),
     }
     return subprocess.Popen(
