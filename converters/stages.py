@@ -39,6 +39,7 @@ class Checkpoint:
         source: where it comes from.
         note: what to tell the user about it.
         material: a file of the stage's `material`; None where it has none.
+        extras: what `Stage.extras` are, of this checkpoint alone: a stage may need torch for some and not for others.
         files: the files that are read, first the one that `source.sha256` is the digest of, which is not made a second
             time; none at all of a `random` one, whose digest is that of its description. None: `path` alone.
     """
@@ -48,6 +49,7 @@ class Checkpoint:
     note: str = ""
     material: Path | None = None
     files: tuple[Path, ...] | None = None
+    extras: frozenset[str] = frozenset()
 
     @property
     def read(self) -> tuple[Path, ...]:
@@ -60,8 +62,9 @@ class Checkpoint:
         return self.path if self.path.is_dir() else self.path.parent
 
 
-FetchHub = Callable[[str], Path]
-"""The folder of the snapshot that an `hf://OWNER/REPO[@revision]` names; it is downloaded where it is not at hand."""
+FetchHub = Callable[[str, Sequence[str]], Path]
+"""The folder of the snapshot that an `hf://OWNER/REPO[@revision]` names, with the files that patterns match (`onnx/*`);
+they are downloaded where they are not at hand."""
 
 
 @dataclass(frozen=True)

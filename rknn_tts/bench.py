@@ -162,7 +162,7 @@ def _opened(stage: Stage, origin: OpenCheckpoint, threads: int, say: Say) -> Str
         return OrtSession(model, name=str(origin.checkpoint.path), fast_on=threads).run
 
     assert stage.stream is not None
-    ensure_extras(stage.extras, say)
+    ensure_extras(origin.extras, say)
     say.step(f"opening {origin.checkpoint.path.name}")
     return stage.stream(origin.checkpoint, origin.options, open_session)
 

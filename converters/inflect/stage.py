@@ -14,7 +14,6 @@ STAGE = Stage(
     default_checkpoint=None,
     options=frozenset({"window", "context", "no_decoder_mask"}),
     open=lambda checkpoint, options, open_session: of_one(open_decoder(checkpoint, options, open_session)),
-    extras=frozenset({"torch"}),
     locate=locate,
     speaks=True,
     reads=True,

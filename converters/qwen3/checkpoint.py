@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from converters.hub_places import HUB
+from converters.qwen3.hub import fetch_tokenizer
 from converters.qwen3.snapshot import Weights, open_snapshot
 from converters.qwen3.stand_in import RANDOM, stand_in, stand_in_source
 from converters.stages import Checkpoint, FetchHub
@@ -13,8 +15,6 @@ from models.qwen3.config import SAMPLE_RATE, TRUE_CONFIG, DecoderConfig
 
 SEED = 0
 """Of the stand-in's weights."""
-
-HUB = "hf://"
 
 STAND_IN = (
     "the weights are seeded random numbers at the published sizes: a stand-in for a checkpoint, nobody's voice; "
@@ -45,7 +45,7 @@ def locate(text: str, fetch_hub: FetchHub) -> Checkpoint:
     """
     if text == RANDOM:
         return Checkpoint(Path(RANDOM), stand_in_source(TRUE_CONFIG, SEED), note=STAND_IN, files=())
-    path = fetch_hub(text) if text.startswith(HUB) else Path(text)
+    path = fetch_tokenizer(text, fetch_hub) if text.startswith(HUB) else Path(text)
     snapshot = open_snapshot(path)
     return Checkpoint(path, snapshot.source(), files=snapshot.files)
 

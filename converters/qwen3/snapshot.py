@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from contracts.contract import Source
 from contracts.errors import UserInput
 from contracts.files import sha256_of, sha256_of_bytes
+from converters.hub_places import repository_name
 from converters.qwen3.config import CONFIG_NAME, read_config
 from converters.qwen3.layout import PREFIX, layout
 from converters.qwen3.safetensors_file import INDEX_NAME, WEIGHTS_NAME, check_tensors, read_tensors, tensor_files
@@ -27,9 +28,6 @@ FOLDER = "speech_tokenizer"
 Weights = dict[str, NDArray[np.float32]]
 
 _FILES = (CONFIG_NAME, WEIGHTS_NAME, INDEX_NAME)
-
-_HUB_SNAPSHOTS, _HUB_MODEL = "snapshots", "models--"
-"""The hub's cache: `models--OWNER--REPO/snapshots/COMMIT`."""
 
 
 @dataclass(frozen=True)
@@ -109,7 +107,4 @@ def _tokenizer_folder(path: Path) -> Path:
 def _called(folder: Path) -> str:
     whole = folder.absolute()
     root = whole.parent if whole.name == FOLDER and whole.parent.name else whole
-    repository = root.parent.parent.name
-    if root.parent.name == _HUB_SNAPSHOTS and repository.startswith(_HUB_MODEL):
-        return repository.rpartition("--")[2]
-    return root.name or FOLDER
+    return repository_name(root) or FOLDER

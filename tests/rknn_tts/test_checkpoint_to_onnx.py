@@ -162,13 +162,15 @@ def test_conversion_refuses_a_located_name_that_no_file_can_be_named_after(
 
 def test_conversion_lets_the_stage_fetch_from_a_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     hub = types.ModuleType("rknn_tts.hub")
-    monkeypatch.setattr(hub, "fetch_hub", lambda reference: tmp_path / reference[5:], raising=False)
+    monkeypatch.setattr(
+        hub, "fetch_hub", lambda reference, patterns: tmp_path / reference[5:] / patterns[0], raising=False
+    )
     monkeypatch.setitem(sys.modules, "rknn_tts.hub", hub)
     located: list[tuple[str, FetchHub]] = []
     monkeypatch.setattr(module, "STAGES", (folder_stage(located),))
     said = Heard()
     open_conversions(Request(command="export", family="piper", checkpoint="random"), None, said)
-    assert located[0][1]("hf://OWNER/REPO") == tmp_path / "OWNER" / "REPO"
+    assert located[0][1]("hf://OWNER/REPO", ["onnx"]) == tmp_path / "OWNER" / "REPO" / "onnx"
     assert said.steps == ["looking for hf://OWNER/REPO"]
 
 
@@ -260,6 +262,26 @@ def test_export_depends_on_target_role_and_the_versions_of_its_extras(
         monkeypatch.setattr(module, "pinned_text", lambda extras, pins=pins: pins if extras == {"torch"} else "")
         parts.append(_parts(path))
     assert len({tuple(sorted(one.items())) for one in parts}) == len(parts)
+
+
+def test_export_adds_what_its_stage_and_its_checkpoint_need_when_it_is_opened_and_depends_on_both(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write_voice(tmp_path / "voice.onnx")
+
+    def locate(text: str, fetch_hub: FetchHub) -> Checkpoint:
+        return Checkpoint(path, Source("v", "ab" * 32, "checkpoint"), extras=frozenset({"torch"}))
+
+    added: list[set[str]] = []
+    monkeypatch.setattr(module, "ensure_extras", lambda extras, say: added.append(set(extras)))
+    monkeypatch.setattr(module, "pinned_text", lambda extras: " ".join(sorted(extras)))
+    stage = dataclasses.replace(DECODER, extras=frozenset({"hub"}), locate=locate)
+    monkeypatch.setattr(module, "STAGES", (stage,))
+    made = conversion(path, family="piper")
+    assert made.parts["extras"] == "hub torch"
+    assert added == []
+    assert made.opened
+    assert added == [{"hub", "torch"}]
 
 
 def test_conversion_fetches_the_stages_material_and_its_export_depends_on_it(

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import fnmatch
-import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -22,14 +21,13 @@ from huggingface_hub.errors import (
 from contracts.errors import UserInput
 from rknn_tts.hub import fetch_hub
 
-VOICE = {
-    "config.json": '{"model_type": "qwen3_tts"}',
-    "model.safetensors": "the talker",
-    "speech_tokenizer/config.json": '{"model_type": "qwen3_tts_tokenizer_12hz"}',
-    "speech_tokenizer/model.safetensors": "weights",
-    "speech_tokenizer/preprocessor_config.json": "{}",
+FILES = {
+    "onnx/decode.onnx": "a graph",
+    "onnx/decode.onnx.data": "its data",
+    "model.pth": "weights",
+    "README.md": "text",
 }
-TOKENIZER = {name.partition("/")[2]: text for name, text in VOICE.items() if "/" in name}
+PATTERNS = ("onnx/decode.onnx*", "config.json")
 
 Calls = list[dict[str, Any]]
 
@@ -65,7 +63,7 @@ def failing(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
 
 def refused(reference: str) -> str:
     with pytest.raises(UserInput) as caught:
-        fetch_hub(reference)
+        fetch_hub(reference, PATTERNS)
     said = str(caught.value)
     assert said.startswith(f"{reference}: ")
     assert said.endswith(".")
@@ -73,48 +71,25 @@ def refused(reference: str) -> str:
     return said
 
 
-def test_fetch_hub_gets_the_speech_tokenizer_and_not_the_talker(monkeypatch: Any, tmp_path: Path) -> None:
-    calls = serve(monkeypatch, tmp_path, VOICE)
-    folder = fetch_hub("hf://Qwen/Qwen3-TTS-12Hz-0.6B-Base")
-    assert fetched(folder) == ["speech_tokenizer/config.json", "speech_tokenizer/model.safetensors"]
-    assert calls == [{"repository": "Qwen/Qwen3-TTS-12Hz-0.6B-Base", "revision": None, "cache": None}]
-
-
-def test_fetch_hub_gets_the_shards_and_their_index(monkeypatch: Any, tmp_path: Path) -> None:
-    names = ["model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors", "model.safetensors.index.json"]
-    files = {f"speech_tokenizer/{name}": "" for name in ("config.json", *names)}
-    serve(monkeypatch, tmp_path, files)
-    assert fetched(fetch_hub("hf://a/b")) == sorted(files)
+def test_fetch_hub_gets_the_files_that_match_and_no_others(monkeypatch: Any, tmp_path: Path) -> None:
+    calls = serve(monkeypatch, tmp_path, FILES)
+    folder = fetch_hub("hf://owner/Inflect-Micro-v2", PATTERNS)
+    assert fetched(folder) == ["onnx/decode.onnx", "onnx/decode.onnx.data"]
+    assert calls == [{"repository": "owner/Inflect-Micro-v2", "revision": None, "cache": None}]
 
 
 @pytest.mark.parametrize("revision", ["main", "v1.0", "refs/pr/3", "5d83992436eae1d760afd27aff78a71d676296fc"])
 def test_fetch_hub_asks_for_a_revision(monkeypatch: Any, tmp_path: Path, revision: str) -> None:
-    calls = serve(monkeypatch, tmp_path, VOICE)
-    fetch_hub(f"hf://a/b@{revision}", tmp_path / "cache")
+    calls = serve(monkeypatch, tmp_path, FILES)
+    fetch_hub(f"hf://a/b@{revision}", PATTERNS, tmp_path / "cache")
     assert calls == [{"repository": "a/b", "revision": revision, "cache": tmp_path / "cache"}]
-
-
-def test_fetch_hub_gets_the_files_at_the_top_of_a_tokenizers_own_repository(monkeypatch: Any, tmp_path: Path) -> None:
-    serve(monkeypatch, tmp_path, TOKENIZER)
-    folder = fetch_hub("hf://Qwen/Qwen3-TTS-Tokenizer-12Hz")
-    assert fetched(folder) == ["config.json", "model.safetensors"]
-
-
-@pytest.mark.parametrize(
-    "config", ['{"model_type": "llama"}', "{", "[]", None], ids=["another model", "damaged", "list", "none"]
-)
-def test_fetch_hub_gets_no_weights_of_another_model(monkeypatch: Any, tmp_path: Path, config: str | None) -> None:
-    files = {"model.safetensors": "gigabytes", **({"config.json": config} if config is not None else {})}
-    serve(monkeypatch, tmp_path, files)
-    assert "has no speech_tokenizer/config.json, and is no speech tokenizer itself" in refused("hf://a/b")
-    assert "model.safetensors" not in fetched(tmp_path / "hub")
 
 
 @pytest.mark.parametrize(
     "reference", ["hf://", "hf://a", "hf://a/b/c", "hf://a/b@", "hf://../b", "hf://a/b@../c", "hf://a/b c", "hf://a/-b"]
 )
 def test_fetch_hub_refuses_what_names_no_repository(monkeypatch: Any, tmp_path: Path, reference: str) -> None:
-    calls = serve(monkeypatch, tmp_path, VOICE)
+    calls = serve(monkeypatch, tmp_path, FILES)
     assert "is written hf://OWNER/REPO or hf://OWNER/REPO@REVISION" in refused(reference)
     assert not calls
 
@@ -151,20 +126,20 @@ def test_fetch_hub_finds_nothing_offline_in_an_empty_cache(monkeypatch: Any, tmp
     """By huggingface_hub itself."""
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
     with pytest.raises(UserInput, match=r"hf://a/b: the hub cannot be reached, and its cache does not hold this"):
-        fetch_hub("hf://a/b", tmp_path)
+        fetch_hub("hf://a/b", PATTERNS, tmp_path)
 
 
 def test_fetch_hub_finds_offline_what_its_cache_holds(monkeypatch: Any, tmp_path: Path) -> None:
     """By huggingface_hub itself, in the cache's layout."""
     commit = "5d83992436eae1d760afd27aff78a71d676296fc"
     root = tmp_path / "models--a--b"
-    tokenizer = root / "snapshots" / commit / "speech_tokenizer"
-    tokenizer.mkdir(parents=True)
-    (tokenizer / "config.json").write_text(json.dumps({}))
+    snapshot = root / "snapshots" / commit
+    snapshot.mkdir(parents=True)
+    (snapshot / "config.json").write_text("{}")
     (root / "refs").mkdir()
     (root / "refs" / "main").write_text(commit)
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
-    assert fetch_hub("hf://a/b", tmp_path) == tokenizer.parent
+    assert fetch_hub("hf://a/b", PATTERNS, tmp_path) == snapshot
 
 
 def test_fetch_hub_says_that_its_client_is_not_installed(monkeypatch: Any) -> None:

@@ -25,6 +25,7 @@ from surgery.declaration import Pass
 from surgery.mask_decoder import mask_decoder
 from surgery.normalise_static_inputs import normalise_static_inputs
 from surgery.preflight import preflight
+from tests.converters.hubs import no_hub
 from tests.converters.inflect.releases import write_release
 from tests.rknn_tts.workshop import Workshop, new_workshop
 from tests.vits_writer.recipe import Recipe
@@ -35,10 +36,6 @@ SHORT_DB = 90.0
 
 NARROW = 128
 """Frames of the windows here: as many gates as 256, half the time."""
-
-
-def no_hub(reference: str) -> Path:
-    raise AssertionError(reference)
 
 
 def open_session(model: ir.Model) -> Callable[..., object]:

@@ -230,11 +230,15 @@ def test_convert_many_refuses_before_anything_is_started(options: dict[str, Any]
     assert str(refused.value).startswith(said)
 
 
-@pytest.mark.parametrize(("text", "expected"), [(None, []), ("hi", ["phonemes"])])
-def test_convert_many_installs_once_what_a_text_needs_before_children_start(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str | None, expected: list[str]
+@pytest.mark.parametrize(
+    ("family", "text", "expected"),
+    [("piper", None, []), ("piper", "hi", ["phonemes"]), ("inflect", None, ["torch"])],
+)
+def test_convert_many_installs_once_what_voices_and_a_text_need_before_children_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, family: str, text: str | None, expected: list[str]
 ) -> None:
-    (tmp_path / "v.onnx").touch()
+    for name in ("v.onnx", "model.pth", "config.json"):  # a voice of Piper's, and weights of Inflect's
+        (tmp_path / name).touch()
     order: list[object] = []
 
     def ensure(extras: Iterable[str], say: Say) -> None:
@@ -247,6 +251,7 @@ def test_convert_many_installs_once_what_a_text_needs_before_children_start(
     monkeypatch.setattr(many, "ensure_extras", ensure)
     monkeypatch.setattr(many, "converter_python", lambda toolkit: None)
     monkeypatch.setattr(Crew, "run", run)
-    request = replace(ASKED, checkpoint=f"{tmp_path}/*.onnx", sample=f"{tmp_path}/wav", text=text)
+    pattern = "*.pth" if family == "inflect" else "*.onnx"
+    request = replace(ASKED, family=family, checkpoint=f"{tmp_path}/{pattern}", sample=f"{tmp_path}/wav", text=text)
     assert convert_many(request, Heard()).exit_code == 0
     assert order == [expected, "children"]

@@ -51,7 +51,7 @@ def locate(text: str) -> Checkpoint:
         return Checkpoint(path, Source(path.name, "ab" * 32, "checkpoint"))
     if not all(half.is_file() for half in halves):
         raise UserInput(f"--checkpoint {path}: a half is missing.")
-    return Checkpoint(path, Source(folder.name, "ab" * 32, "checkpoint"), files=halves)
+    return Checkpoint(path, Source(folder.name, "ab" * 32, "checkpoint"), files=halves, extras=frozenset({"torch"}))
 
 
 def found_names(pattern: str, locate: Locate | None = None) -> list[str]:
@@ -115,6 +115,7 @@ def test_find_voices_leaves_out_folders_beside_voices_that_are_none() -> None:
     touch("v/a.onnx", "v/one/left.pth", "v/one/right.pth", "v/more/b.onnx", "v/more/c.onnx", "v/moved/x")
     found = find_voices("v/*", locate)
     assert [voice.name for voice in found.voices] == ["a", "one"]
+    assert (found.extras, find_voices("v/*.onnx", locate).extras) == ({"torch"}, set())
     assert (found.others, found.folders[0]) == (0, "--checkpoint v/more: a half is missing.")
     assert found_note("v/*", found) == (
         "v/*: 2 checkpoints, 2 folders left out (--checkpoint v/more: a half is missing and so on)."

@@ -8,12 +8,9 @@ import pytest
 
 from contracts.errors import UserInput
 from converters.inflect.checkpoint import Kind, find_files, locate
+from tests.converters.hubs import Hub, fetched, no_hub
 
 SOME = b"some bytes"
-
-
-def no_hub(reference: str) -> Path:
-    raise AssertionError(f"{reference} was looked for on a hub")
 
 
 def lay(folder: Path, *names: str) -> Path:
@@ -111,6 +108,46 @@ def test_locate_tells_stand_ins_apart_and_calls_them_so() -> None:
     assert "Inflect-Nano-v2's sizes: a stand-in" in nano.note
 
 
-def test_locate_refuses_a_place_on_a_hub() -> None:
-    with pytest.raises(UserInput, match="places on the hub are not fetched for inflect; download the repository"):
-        locate("hf://owner/Inflect-Micro-v2", no_hub)
+GRAPHS = {"onnx/decode.onnx": SOME, "onnx/duration.onnx": SOME, "config.json": b"{}"}
+
+
+@pytest.mark.parametrize(
+    ("files", "got", "suffix"),
+    [
+        (GRAPHS, ["config.json", "onnx/decode.onnx", "onnx/duration.onnx"], ".onnx"),
+        ({"decode.onnx": SOME, "duration.onnx": SOME}, ["decode.onnx", "duration.onnx"], ".onnx"),
+        (
+            {**GRAPHS, "onnx/decode.onnx.data": SOME, "model.pth": SOME, "onnx/other.onnx": SOME},
+            ["config.json", "onnx/decode.onnx", "onnx/decode.onnx.data", "onnx/duration.onnx"],
+            ".onnx",
+        ),
+        (
+            {"config.json": b"{}", "model.pth": SOME, "README.md": SOME, "runtime/models.py": SOME},
+            ["config.json", "model.pth"],
+            ".pth",
+        ),
+    ],
+)
+def test_locate_fetches_the_graphs_of_a_repository_or_else_its_weights(
+    tmp_path: Path, files: dict[str, bytes], got: list[str], suffix: str
+) -> None:
+    hub = Hub(tmp_path, files)
+    made = locate("hf://owner/Inflect-Micro-v2@v1", hub)
+    assert set(hub.asked) == {"hf://owner/Inflect-Micro-v2@v1"}
+    assert fetched(made.path) == got
+    assert made.source.name == f"Inflect-Micro-v2{suffix}"
+    assert made.source.kind == "checkpoint"
+
+
+@pytest.mark.parametrize("files", [{}, {"model.pth": SOME}, {"onnx/decode.onnx": SOME}, {"decoder_z.onnx": SOME}])
+def test_locate_refuses_a_repository_of_another_model(tmp_path: Path, files: dict[str, bytes]) -> None:
+    with pytest.raises(UserInput, match=r"^hf://owner/other: is no repository of Inflect v2; a folder of Inflect v2 "):
+        locate("hf://owner/other", Hub(tmp_path, files))
+
+
+def test_locate_asks_for_torch_only_where_graphs_are_traced_of_weights(tmp_path: Path) -> None:
+    graphs = lay(tmp_path / "graphs", "onnx/decode.onnx", "onnx/duration.onnx", "config.json", "model.pth")
+    weights = lay(tmp_path / "weights", "model.pth", "config.json")
+    cut = lay(tmp_path / "cut", "decoder_z.onnx")
+    needed = {given: locate(str(given), no_hub).extras for given in (graphs, weights, cut, "random", "random-nano")}
+    assert needed == {graphs: set(), weights: {"torch"}, cut: set(), "random": {"torch"}, "random-nano": {"torch"}}

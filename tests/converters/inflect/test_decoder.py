@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +17,11 @@ from converters.inflect.decoder import open_decoder, stem_of
 from converters.inflect.stage import STAGE
 from converters.stages import Evidence, Sentence, StageExport, StageOptions, WindowedDecode
 from surgery.mask_decoder import mask_decoder
+from tests.converters.hubs import no_hub
 from tests.converters.inflect.releases import SMALL, checkpoint, graphs, write_config, write_release, write_weights
 from tests.onnx_runs import open_session, run, snr_db
 from tests.vits_writer.recipe import Recipe
 from tests.vits_writer.voice import decoder_model
-
-
-def no_hub(reference: str) -> Path:
-    raise AssertionError(reference)
 
 
 def export_of(path: Path | str, **options: Any) -> StageExport:
@@ -69,6 +68,22 @@ def test_open_decoder_states_the_contract(release: Path) -> None:
     assert (feed["y_mask"] == 1).all()
     assert padded["y_mask"].reshape(-1).tolist() == [1.0] * 171 + [0.0] * 85  # a third of 256 is padding
     assert (padded["z"][..., 171:] == 0).all()
+
+
+def test_published_graphs_need_no_torch(release: Path) -> None:
+    """In a process of its own, where none can be imported."""
+    program = (
+        "import sys; sys.modules['torch'] = None\n"
+        "from converters.inflect.stage import STAGE\n"
+        "from converters.stages import StageOptions\n"
+        "from gates.session import Session\n"
+        "def open_session(model): return Session(model, name='r').run\n"
+        "checkpoint = STAGE.locate(sys.argv[1], None)\n"
+        "export = STAGE.open(checkpoint, StageOptions(), open_session)('')\n"
+        "print(sorted(STAGE.extras | checkpoint.extras), export.stem, len(export.evidence().equalities))\n"
+    )
+    ran = subprocess.run([sys.executable, "-c", program, str(release)], capture_output=True, text=True, check=False)
+    assert ran.stdout == "[] inflect-decoder-w256 3\n", ran.stderr
 
 
 def test_open_decoder_leaves_the_masks_out_when_it_is_told(release: Path) -> None:

@@ -16,6 +16,7 @@ from converters.piper.decoder import STAGE, open_decoder
 from converters.piper.streaming import locate, read_voice
 from converters.piper.voice import open_voice
 from converters.stages import StageOptions
+from tests.converters.hubs import no_hub
 from tests.converters.voices import save, whole_voice
 from tests.onnx_runs import open_session, run, snr_db
 from tests.vits_writer.names import numbered, renamed
@@ -28,10 +29,6 @@ RECIPES = {
     "speakers and languages": Recipe(speakers=3, languages=2),
     "dynamo": Recipe(speakers=3, exporter="dynamo"),
 }
-
-
-def no_hub(reference: str) -> Path:
-    raise AssertionError(f"{reference} was looked for on a hub")
 
 
 def pair(folder: Path, recipe: Recipe | None = None, config: str = "config.json") -> Path:

@@ -13,6 +13,7 @@ from converters.qwen3.snapshot import Weights
 from converters.qwen3.stand_in import stand_in
 from converters.stages import StageOptions
 from models.qwen3.config import DecoderConfig
+from tests.converters.hubs import no_hub
 from tests.onnx_runs import open_session
 from tests.qwen3_configs import REDUCED
 from tests.qwen3_snapshots import write_snapshot
@@ -30,11 +31,6 @@ def weights_of(config: DecoderConfig = SMALL) -> Weights:
 def write_small(root: Path, config: DecoderConfig = SMALL) -> Path:
     """A snapshot with them; its tokenizer's folder."""
     return write_snapshot(root, config, weights_of(config))
-
-
-def no_hub(reference: str) -> Path:
-    """Nothing is fetched in tests."""
-    raise AssertionError(reference)
 
 
 def open_small(folder: Path, codes: str = "16,4", **options: Any) -> Opening:

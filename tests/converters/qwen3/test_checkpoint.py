@@ -10,6 +10,7 @@ from converters.qwen3 import checkpoint
 from converters.qwen3.checkpoint import locate, open_checkpoint
 from converters.qwen3.stand_in import stand_in
 from models.qwen3.config import TRUE_CONFIG
+from tests.converters.hubs import Hub
 from tests.converters.qwen3.openings import SMALL, no_hub, weights_of, write_small
 
 
@@ -46,16 +47,13 @@ def test_snapshot_is_found_and_opened_with_its_own_sizes_and_weights(tmp_path: P
 
 
 def test_place_on_a_hub_is_fetched_and_opened_like_a_folder(tmp_path: Path) -> None:
-    write_small(tmp_path)
-    asked: list[str] = []
-
-    def fetch(reference: str) -> Path:
-        asked.append(reference)
-        return tmp_path
-
-    found = locate("hf://owner/voice@v1", fetch)
-    assert asked == ["hf://owner/voice@v1"]
-    assert found.source.sha256 == locate(str(tmp_path), no_hub).source.sha256
+    folder = write_small(tmp_path / "own")
+    files = {f"speech_tokenizer/{path.name}": path.read_bytes() for path in folder.iterdir()}
+    hub = Hub(tmp_path / "hub", files)
+    found = locate("hf://owner/voice@v1", hub)
+    assert hub.asked == ["hf://owner/voice@v1"]
+    assert found.source.name == "voice.safetensors"
+    assert found.source.sha256 == locate(str(folder), no_hub).source.sha256
     assert open_checkpoint(found).config == SMALL
 
 
