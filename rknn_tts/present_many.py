@@ -17,23 +17,27 @@ SECONDS = "seconds"
 """How long the whole command took, in `Report.extra`."""
 
 _GATE = "simulator"
+_SAMPLE = "sample.engine"
 _STATUS: dict[int, tuple[str, Tone]] = {EXIT_DONE: ("done", "good"), EXIT_REFUSED: ("refused", "warn")}
 
 
 def many_blocks(report: Report) -> list[Block]:
     """The table of all voices, a sentence for each that is not done, and what they come to together."""
-    rows = tuple(_row(part) for part in report.parts)
-    columns = ("voice", "status", "simulator, dB", "ms a run", "size", "time, s", "memory, GB")
+    heard = any(_sample_db(part.report.outcome) is not None for part in report.parts)
+    rows = tuple(_row(part, heard=heard) for part in report.parts)
+    sample = ("sample, dB",) if heard else ()
+    columns = ("voice", "status", "simulator, dB", *sample, "ms a run", "size", "time, s", "memory, GB")
     blocks: list[Block] = [Table("Voices", columns, rows, right=frozenset(range(2, len(columns))))]
     blocks += [Notice(part.voice, part.report.error, "bad") for part in report.parts if part.report.error]
     return [*blocks, Facts(tuple(_totals(report)))]
 
 
-def _row(part: Part) -> Row:
+def _row(part: Part, *, heard: bool) -> Row:
     status, tone = _STATUS.get(part.report.exit_code, ("failed", "bad"))
     outcome = part.report.outcome
     modelled = " + ".join(number(m.layers.modelled_ms, 3) for m in _manifests(outcome) if m.layers)
-    cells = (part.voice, status, number(_worst_db(outcome)), modelled, _size_text([part]))
+    sample = (number(_sample_db(outcome)),) if heard else ()
+    cells = (part.voice, status, number(_worst_db(outcome)), *sample, modelled, _size_text([part]))
     return Row((*cells, number(part.seconds), _gigabytes(part.peak_bytes)), tone)
 
 
@@ -54,6 +58,12 @@ def _worst_db(outcome: Outcome) -> float | None:
     """The least of what the simulator gave, of a set that of each of its engines; None where it did not run."""
     found = [v.measured for v in outcome.verdicts if v.gate == _GATE or v.gate.endswith(f".{_GATE}")]
     return min((float(db) for db in found if isinstance(db, (int, float))), default=None)
+
+
+def _sample_db(outcome: Outcome) -> float | None:
+    """What of a sample's engine can be heard; None where there is no sample."""
+    found = (figure.measured for figure in outcome.measurements if figure.name == _SAMPLE)
+    return next((float(db) for db in found if isinstance(db, (int, float))), None)
 
 
 def _manifests(outcome: Outcome) -> list[Manifest]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from contracts.errors import GateFailure, Refusal
-from contracts.verdicts import at_least
+from contracts.verdicts import Measurement, at_least
 from rknn_tts.blocks import plain_text
 from rknn_tts.deliver import deliver
 from rknn_tts.outcome import Outcome
@@ -54,6 +54,18 @@ def test_many_blocks_have_a_row_a_voice_and_the_sentence_of_each_that_is_not_don
         "bad: bad.rknn was not written: a gate failed.",
         "text: text.onnx: is not an ONNX model.",
     ]
+
+
+def test_many_blocks_have_a_column_for_samples_where_there_are_any() -> None:
+    figure = Measurement(name="sample.engine", measured=46.5, unit="dB", reason="heard")
+    heard = replace(simulated(OUTCOME, one=48.9), measurements=(*OUTCOME.measurements, figure))
+    lines = shown(replace(DONE, report=Report(REQUEST, outcome=heard)), FAILED)
+    assert lines[0].split("  ")[2:4] == ["simulator, dB", "sample, dB"]
+    assert [line.split()[:5] for line in lines[1:3]] == [
+        ["joe", "done", "48.9", "46.5", "26.1"],
+        ["bad", "failed", "-", "-", "-"],
+    ]
+    assert "sample" not in shown(DONE, FAILED)[0]
 
 
 def test_many_blocks_tell_what_all_come_to() -> None:
