@@ -12,7 +12,7 @@ BYTES_PER_CHECKPOINT_BYTE = 25
 63.2 MB, took 1533 MB in all processes at most (measured, rk3588, 2.3.2: 805 of them rknn-tts, 728 the toolkit)."""
 
 LEAST_BYTES = 1000 * 10**6
-"""No voice is expected to take less: voices of the tests, of 0.06 to 4 MB, took 400 to 700 MB (measured, rk3588,
+"""No voice is expected to take less: voices of the tests, of 0.06 to 4 MB, took 300 to 700 MB (measured, rk3588,
 2.3.2), and an estimate that is too low costs a build that is begun again."""
 
 
