@@ -178,12 +178,13 @@ def _build(request: BuildRequest, folder: Path, progress: Callable[[str], None])
         )
     report, tail = _read_report(folder / RESULT_FILE), reader.tail()
     sentence = failure_sentence(child, report, tail, limits, request.target, request.converter_python)
-    if sentence is not None and was_stopped_by_log(child, report, tail):
+    stopped = was_stopped_by_log(child, report, tail)
+    # A worker that crashed may be too slow to say so before it is ended for its traceback.
+    crashed = report.step == "build" and (stopped or child.exit_code == EXIT_STEP_FAILED)
+    if sentence is not None and crashed and (rule := crashed_rule(_lines_of(folder / LINES_FILE))) is not None:
+        raise _RuleCrashed(sentence, rule, was_off=rule in request.disable_rules)
+    if sentence is not None and stopped:
         raise StoppedByLog(sentence, _verdicts_so_far(folder / LINES_FILE, request))
-    if sentence is not None and child.exit_code == EXIT_STEP_FAILED and report.step == "build":
-        rule = crashed_rule(_lines_of(folder / LINES_FILE))
-        if rule is not None:
-            raise _RuleCrashed(sentence, rule, was_off=rule in request.disable_rules)
     sentence = sentence or engine_fault(folder / ENGINE_FILE)
     if sentence is not None:
         raise ToolFailure(sentence)

@@ -34,6 +34,16 @@ def succeed():
     sys.exit(0)
 """
 
+CRASH_SLOWLY = """
+def crash_slowly(rule, **said):
+    report(step="build", **said)
+    print(f"W You can add disable_rules=['{rule}'] in rknn.config() to temporarily disable the error rule!")
+    print("E build: Traceback (most recent call last):")
+    print("IndexError: too many indices", flush=True)
+    time.sleep(9999)
+"""
+
+SLOW = CRASH + CRASH_SLOWLY
 ONCE = CRASH + 'crash("rule_a") if "rule_a" not in request["disable_rules"] else succeed()\n'
 
 
@@ -100,6 +110,40 @@ def test_build_names_both_rules_when_the_second_attempt_crashes_in_another(
     assert "attempt without ['rule_a']" in request.log.read_text()
     assert "attempt without []" in first_log(request.log).read_text()
     assert not request.result_folder.exists()
+
+
+@pytest.mark.parametrize("said", ["", "error='IndexError: too many indices'"], ids=["silent", "having said why"])
+def test_build_is_done_again_when_the_worker_that_crashed_is_slow_to_end(
+    said: str, request_for: Callable[..., BuildRequest]
+) -> None:
+    """On a busy machine it is ended for what its log says before it ends by itself."""
+    lines = f'{SLOW}succeed() if request["disable_rules"] else crash_slowly("rule_a", {said})\n'
+    request, told = request_for(lines), list[str]()
+    assert build_engine(request, again=told.append).disabled_rules == ("rule_a",)
+    assert told == ["rule_a"]
+    assert "too many indices" in first_log(request.log).read_text()
+
+
+def test_build_names_both_rules_when_a_worker_that_is_slow_to_end_crashes_twice(
+    request_for: Callable[..., BuildRequest],
+) -> None:
+    lines = SLOW + 'crash_slowly("rule_b" if request["disable_rules"] else "rule_a")\n'
+    with pytest.raises(ToolFailure, match=r"IndexError: too many indices.*; the second crashed in rule_b\.$") as caught:
+        build_engine(request_for(lines))
+    assert "\n" not in str(caught.value)
+
+
+def test_build_is_not_done_again_when_the_line_that_stopped_it_is_no_crash_of_a_rule(
+    request_for: Callable[..., BuildRequest],
+) -> None:
+    lines = """
+    report(step="build")
+    print("E build: Traceback (most recent call last):")
+    print("KeyError: 'cond'", flush=True)
+    time.sleep(9999)
+    """
+    with pytest.raises(StoppedByLog, match="KeyError: 'cond'"):
+        build_engine(request_for(lines), again=pytest.fail)
 
 
 def test_build_has_no_third_attempt_when_the_rule_crashes_although_it_is_off(
