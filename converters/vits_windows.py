@@ -105,7 +105,7 @@ def decode_by_windows(session: Session, said: Latent, window: Window, context: i
     """The same by windows of `window`'s width with another `context`, as the board walks."""
 
     def run(latent: FloatArray, mask: FloatArray) -> FloatArray:
-        return decode(session, Latent(latent, mask))
+        return decode(session, Latent(latent, mask, said.given))
 
     pcm = decode_windowed(run, said.latent, said.mask, window.frames, context, context, window.hop)
     return np.asarray(pcm, np.float32)

@@ -18,6 +18,7 @@ from converters.inflect.prior import drawn_noise, long_prior, speak
 from converters.inflect.speaking import read_nothing, read_sentence, sample_of
 from converters.inflect.voice import SAMPLE_RATE, Voice, decoder_cut, host_half, watched_decode
 from converters.stages import AddExtras, Checkpoint, Evidence, OpenSession, Sample, Sentence, StageExport, StageOptions
+from converters.vits_sample import decoder_of_windows
 from converters.vits_windows import AUDIO, LATENT, MASK, Latent, UsualWindow, window_of
 from surgery.graph import extract
 from surgery.mask_decoder import mask_decoder
@@ -117,8 +118,7 @@ def _of_voice(voice: Voice, options: StageOptions, open_session: OpenSession) ->
     def evidence() -> Evidence:
         return evidence_of(voice, window, masked, durations, decode, open_session(cut), open_session(host))
 
-    # Windows with padding are heard as the engine decodes them: masked, or not.
-    by_window = mask_decoder(MASK).rewrite(cut).model if masked else cut
+    windows = decoder_of_windows(cut, masked)
     return _Opened(
         cut=cut,
         window=window,
@@ -129,7 +129,7 @@ def _of_voice(voice: Voice, options: StageOptions, open_session: OpenSession) ->
         notes=(),
         evidence=evidence,
         read=partial(read_sentence, voice),
-        sample=lambda sentence: sample_of(voice, window, durations, decode, open_session(by_window), sentence),
+        sample=lambda sentence: sample_of(voice, window, durations, decode, open_session(windows), sentence),
     )
 
 

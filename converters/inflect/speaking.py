@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-
 from contracts.contract import Window
 from contracts.errors import UserInput
 from converters.inflect.prior import drawn_ids, drawn_noise, prior_of, speak
 from converters.inflect.voice import Voice
-from converters.stages import AddExtras, Array, FloatArray, Sample, Sentence, Session
-from converters.vits_windows import AUDIO, decode_by_windows
+from converters.stages import AddExtras, Sample, Sentence, Session
+from converters.vits_sample import counted, sample_by_windows
 
 SYMBOLS = 48
 """Of the sentence that is spoken where the user names none: some seconds."""
@@ -44,7 +42,7 @@ def read_nothing(sentence: Sentence, add_extras: AddExtras) -> Sentence:
 
 
 def sample_of(
-    voice: Voice, window: Window, durations: Session, original: Session, cut: Session, sentence: Sentence
+    voice: Voice, window: Window, durations: Session, original: Session, decoder: Session, sentence: Sentence
 ) -> Sample:
     """What a user hears: `sentence` by `decode.onnx` as it is, and in windows, whose samples an engine gives.
 
@@ -53,29 +51,12 @@ def sample_of(
         window: the engine's.
         durations: `duration.onnx`.
         original: `decode.onnx` with its latent as a further output (`watched_decode`).
-        cut: the cut, of any length, masked as the engine is.
+        decoder: of windows (`decoder_of_windows`).
         sentence: as `read_sentence` gives it.
     """
     ids = drawn_ids(voice, SYMBOLS) if sentence.ids is None else list(sentence.ids)
     prior = prior_of(voice, durations, ids)
     spoken = speak(voice, original, prior, drawn_noise(prior.channels, prior.frames))
-    feeds: list[Mapping[str, Array]] = []
-
-    def decoded(feed: Mapping[str, Array]) -> dict[str, Array]:
-        feeds.append(feed)
-        return cut(feed)
-
-    def render(outputs: Sequence[Mapping[str, Array]]) -> FloatArray:
-        following: Iterator[Mapping[str, Array]] = iter(outputs)
-        return decode_by_windows(lambda feed: {AUDIO: next(following)[AUDIO]}, spoken.said, window, window.left)
-
-    windowed = decode_by_windows(decoded, spoken.said, window, window.left)
     what = "drawn symbols" if sentence.ids is None else "the ids that were asked for"
-    return Sample(
-        said=f"{what}, {len(ids)} ids, {prior.frames} frames",
-        feeds=tuple(feeds),
-        render=render,
-        whole=spoken.samples,
-        windowed=windowed,
-        sample_rate=voice.sample_rate,
-    )
+    said = f"{what}, {counted(len(ids), 'id')}"
+    return sample_by_windows(decoder, spoken.said, window, spoken.samples, said, voice.sample_rate)

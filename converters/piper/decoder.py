@@ -33,6 +33,7 @@ from converters.stages import (
     StageOptions,
     of_one,
 )
+from converters.vits_sample import decoder_of_windows
 from converters.vits_windows import AUDIO, LATENT, MASK, UsualWindow, window_of
 from surgery.mask_decoder import mask_decoder
 from surgery.normalise_static_inputs import normalise_static_inputs
@@ -97,9 +98,8 @@ def open_decoder(checkpoint: Checkpoint, options: StageOptions, open_session: Op
         return evidence_of(speaker, open_session(cut), window, least_db, short_db)
 
     def sample(sentence: Sentence) -> Sample:
-        # Windows with padding are heard as the engine decodes them: masked, or not.
-        by_window = masking[0].rewrite(cut).model if masking else cut
-        return sample_of(open_speaker(host_opened, open_session), open_session(by_window), window, sentence)
+        windows = open_session(decoder_of_windows(cut, options.decoder_mask))
+        return sample_of(open_speaker(host_opened, open_session), windows, window, sentence)
 
     notes = [checkpoint.note] if checkpoint.note else []
     notes += _notes_on_inputs(voice)

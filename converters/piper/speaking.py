@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-
-import numpy as np
-from rknn_tts_runtime import decode_windowed
-
 from contracts.contract import Window
 from contracts.errors import UserInput
 from converters.piper.phonemes import spoken_ids
 from converters.piper.utterances import SENTENCE, Host, Speaker, phoneme_ids, speak
 from converters.piper.voice import Voice
-from converters.stages import AddExtras, Array, FloatArray, Sample, Sentence, Session
-from converters.vits_windows import AUDIO, LATENT, MASK
+from converters.stages import AddExtras, Sample, Sentence, Session
+from converters.vits_sample import counted, sample_by_windows
+from converters.vits_windows import Latent
 
 
 def read_sentence(voice: Voice, sentence: Sentence, add_extras: AddExtras) -> Sentence:
@@ -31,12 +27,12 @@ def read_sentence(voice: Voice, sentence: Sentence, add_extras: AddExtras) -> Se
     return sentence if sentence == Sentence() else spoken_ids(voice, sentence, add_extras)
 
 
-def sample_of(speaker: Speaker, decode: Session, window: Window, sentence: Sentence) -> Sample:
+def sample_of(speaker: Speaker, decoder: Session, window: Window, sentence: Sentence) -> Sample:
     """What a user hears: `sentence` by the whole voice, and in windows, whose samples an engine gives.
 
     Args:
         speaker: the voice, opened, as who is to speak.
-        decode: the cut, of any length (`decoder_cut`), masked as the engine is.
+        decoder: of windows (`decoder_of_windows`).
         window: the engine's.
         sentence: as `read_sentence` gives it.
     """
@@ -44,37 +40,12 @@ def sample_of(speaker: Speaker, decode: Session, window: Window, sentence: Sente
     assert voice.sample_rate is not None  # `read_sentence`
     ids = phoneme_ids(voice, SENTENCE) if sentence.ids is None else list(sentence.ids)
     spoken = speak(speaker, "sample", ids, voice.config.scales).utterance
-    feeds: list[dict[str, Array]] = []
-
-    def walked(run: Callable[[FloatArray, FloatArray], Array]) -> FloatArray:
-        samples = decode_windowed(run, spoken.latent, spoken.mask, window.frames, window.left, window.right, window.hop)
-        return np.asarray(samples, np.float32)
-
-    def decoded(latent: FloatArray, mask: FloatArray) -> Array:
-        feeds.append({LATENT: latent, MASK: mask, **spoken.given})
-        return decode(feeds[-1])[AUDIO]
-
-    def render(outputs: Sequence[Mapping[str, Array]]) -> FloatArray:
-        following = iter(outputs)
-        return walked(lambda latent, mask: next(following)[AUDIO])
-
-    windowed = walked(decoded)
-    return Sample(
-        said=_said(speaker.host, sentence, len(ids), spoken.mask.shape[-1], window.frames),
-        feeds=tuple(feeds),
-        render=render,
-        whole=spoken.reference,
-        windowed=windowed,
-        sample_rate=voice.sample_rate,
-    )
+    latent = Latent(spoken.latent, spoken.mask, spoken.given)
+    said = _said(speaker.host, sentence, len(ids))
+    return sample_by_windows(decoder, latent, window, spoken.reference, said, voice.sample_rate)
 
 
-def _said(host: Host, sentence: Sentence, ids: int, frames: int, window: int) -> str:
+def _said(host: Host, sentence: Sentence, ids: int) -> str:
     what = "a sentence of the gates'" if sentence.ids is None else "the sentence that was asked for"
     who = f", by speaker {host.speaker}" if host.voice.speakers > 1 else ""
-    short = f" (less than a window, so padded to {window})" if frames < window else ""
-    return f"{what}{who}, {_counted(ids, 'id')}, {_counted(frames, 'frame')}{short}"
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{count} {what}{'s' * (count != 1)}"
+    return f"{what}{who}, {counted(ids, 'id')}"

@@ -44,7 +44,8 @@ def test_sample_of_is_put_together_again_from_what_an_engine_gives(sentence: Sen
     sessions = open_session(graphs()[0]), open_session(watched_decode(voice)), cut
     sample = sample_of(voice, window, *sessions, sentence)
     frames = sample.whole.size // 8
-    assert f"{frames} frames" in sample.said
+    assert f", {frames} frames" in sample.said
+    assert sample.said.endswith("(less than a window, so padded to 72)") is (frames < 72)
     assert sample.sample_rate == 24_000
     assert all(feed["z"].shape == (1, 8, 72) for feed in sample.feeds)
     rendered = sample.render([{"audio": cut(feed)["audio"]} for feed in sample.feeds])
