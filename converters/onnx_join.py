@@ -65,9 +65,14 @@ def _renamed(front: ir.Graph, back: ir.Graph) -> dict[str, str]:
         used.add(new)
         names[name] = new
     used_nodes = {node.name for node in front.all_nodes()}
+    own_nodes = {node.name for node in back.all_nodes()}
     for node in back.all_nodes():
-        if node.name in used_nodes:
-            node.name = f"{SECOND}{node.name}"
+        if node.name and node.name in used_nodes:
+            new = node.name
+            while new in used_nodes or new in own_nodes:
+                new = f"{SECOND}{new}"
+            node.name = new
+            used_nodes.add(new)
     return names
 
 

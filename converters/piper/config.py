@@ -29,7 +29,7 @@ class VoiceConfig:
         hop: samples per latent frame (`hop_length`, newer exporters).
         symbols: rows of the phoneme embedding (`num_symbols`).
         speakers: number of speakers.
-        phoneme_ids: symbol to ids.
+        phoneme_ids: symbol to ids, of which it has some.
         speaker_ids: name of a speaker to its number.
         scales: noise scale, length scale, noise width: what the voice's authors speak with.
         phoneme_type: how a text becomes phonemes: by espeak-ng, or as its own characters ("text"), or a language's way.
@@ -134,7 +134,7 @@ def _phoneme_ids(path: Path, data: object) -> dict[str, tuple[int, ...]]:
     for symbol, ids in data.items():
         if not isinstance(ids, list) or not all(type(i) is int and i >= 0 for i in ids):
             raise UserInput(f"{path}: phoneme_id_map[{symbol!r}] must be a list of ids, not {ids!r:.40}.")
-    return {symbol: tuple(ids) for symbol, ids in data.items()}
+    return {symbol: tuple(ids) for symbol, ids in data.items() if ids}
 
 
 def _speaker_ids(path: Path, data: object) -> dict[str, int]:

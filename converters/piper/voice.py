@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,6 +20,11 @@ from surgery.naming import node_label
 
 _NAMED_SPEAKERS = 3
 """Names of speakers that a sentence tells at most."""
+
+_RATE = re.compile(r"[1-9][0-9]{0,8}", re.ASCII)
+"""A sample rate in a graph's metadata, in Hz."""
+
+_HALF = (ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
 
 
 @dataclass(frozen=True)
@@ -53,7 +59,8 @@ def open_voice(path: Path, sample_rate: int | None = None) -> Voice:
 
     Raises:
         UserInput: the file is no ONNX, or the JSON, the graph and the user disagree (both figures are named).
-        Refusal: the graph is no VITS voice, a weight of it is not finite, or its decoder rounds by what is spoken.
+        Refusal: the graph is no VITS voice, a weight of it is not finite, it computes in half precision, or its
+            decoder rounds by what is spoken.
     """
     if sample_rate is not None and sample_rate < 1:
         raise UserInput(f"--sample-rate {sample_rate}: a rate above 0 is expected.")
@@ -128,7 +135,16 @@ def _check_finite(model: ir.Model, path: Path) -> None:
 
 
 def _check_float(model: ir.Model, seam: VitsSeam, path: Path) -> None:
-    """A decoder that rounds by the range of the whole utterance gives other samples window by window."""
+    """The gates compare float32; and a decoder that rounds by the whole utterance's range is another in windows."""
+    for node in model.graph:
+        held = [] if node.op_type == "Cast" else [value for value in node.inputs if value is not None]
+        for value in held:
+            tensor = ir.convenience.get_const_tensor(value)
+            if tensor is not None and tensor.dtype in _HALF:
+                raise Refusal(
+                    f"{path}: {node_label(node)} computes with the weight {value.name} in {tensor.dtype.name.lower()}; "
+                    "give the float32 voice that this one was made from: the toolkit rounds to float16 by itself."
+                )
     for node in descendants(model.graph, [value_named(model.graph, seam.latent)]):
         if node.op_type.startswith("DynamicQuantize"):
             raise Refusal(
@@ -139,7 +155,7 @@ def _check_float(model: ir.Model, seam: VitsSeam, path: Path) -> None:
 
 def _sample_rate(model: ir.Model, path: Path, beside: Path, config: VoiceConfig, said: int | None) -> int | None:
     text = model.metadata_props.get("sample_rate")  # written by exporters for sherpa-onnx
-    in_graph = int(text) if text is not None and text.isdigit() else None
+    in_graph = int(text) if text is not None and _RATE.fullmatch(text) else None
     _agree(path, beside, "sample rate", in_graph, config.sample_rate)
     stated = in_graph if in_graph is not None else config.sample_rate
     if said is not None and stated is not None and said != stated:

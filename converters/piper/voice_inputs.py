@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 import onnx_ir as ir
@@ -25,6 +26,16 @@ LANGUAGE_NAMES = ("lid", "lang")
 """What the name of a language's id is or begins with in public exporters (piper-plus: `lid`; coqui: `langid`)."""
 
 _WHOLE = (ir.DataType.INT64, ir.DataType.INT32)
+
+_FED = frozenset(
+    {ir.DataType.BOOL, ir.DataType.FLOAT16, ir.DataType.FLOAT, ir.DataType.DOUBLE}
+    | {ir.DataType[f"{sign}INT{bits}"] for sign in ("", "U") for bits in (8, 16, 32, 64)}
+)
+"""Types of inputs that can be fed: onnxruntime takes arrays of numpy's own."""
+
+MOST_FED = 1 << 22
+"""Numbers of a further input, its open sizes left out: features of a sentence that a language model made, which are
+what is largest of any exporter's (Bert-VITS2: 1024 a phoneme), come to an eighth with 512 phonemes fixed."""
 
 _CARRIES = ("Cast", "Clip", "Identity", "Reshape", "Squeeze", "Unsqueeze")
 """Operators between an id and the lookup: the same number in another form."""
@@ -55,8 +66,7 @@ class ExtraInput:
         return np.zeros(sizes, self.dtype.numpy())
 
     def __str__(self) -> str:
-        sizes = ", ".join("?" if size is None else str(size) for size in self.shape)
-        return f"{self.name} {self.dtype.name.lower()} [{sizes}]"
+        return f"{self.name} {self.dtype.name.lower()} {_sizes(self.shape)}"
 
 
 @dataclass(frozen=True)
@@ -98,15 +108,18 @@ class VoiceInputs:
         }
         numbers = {given.name: n for given, n in ((self.speaker, speaker), (self.language, language)) if given}
         others = (*self.extras, *((self.speaker,) if self.speaker else ()))
-        zeros = {given.name: given.zeros(len(ids), self.ids_shape) for given in others}
-        return {**fed, **{name: array + array.dtype.type(numbers.get(name, 0)) for name, array in zeros.items()}}
+        for given in others:
+            fed[given.name] = given.zeros(len(ids), self.ids_shape)
+            fed[given.name][...] = numbers.get(given.name, 0)
+        return fed
 
 
 def find_inputs(graph: ir.Graph, seam: VitsSeam, where: str) -> VoiceInputs:
     """The inputs of the voice `graph` with the seam `seam`; `where` names its file in messages.
 
     Raises:
-        Refusal: one of Piper's own is missing, or an input reaches the speaker embedding that is no id of anything.
+        Refusal: one of Piper's own is missing or of a fixed size, another cannot be fed, or one reaches the speaker
+            embedding that is no id of anything.
     """
     real = [value for value in graph.inputs if value.name not in graph.initializers]
 
@@ -120,10 +133,19 @@ def find_inputs(graph: ir.Graph, seam: VitsSeam, where: str) -> VoiceInputs:
     # A speaker's and a language's id have the type and the rank of the count, but index something.
     embedded = [value for value in real if _rank(value) == 1 and table_rows(value) is not None]
     ids = only("the phoneme ids (int64, rank 2)", ir.DataType.INT64, 2)
+    batch, phonemes = _shape(ids)
+    if isinstance(phonemes, int) or (isinstance(batch, int) and batch != 1):
+        raise Refusal(
+            f"{where}: its input {ids.name} is {_sizes(_shape(ids))}, and the gates speak one sentence of any length; "
+            "export it with dynamic axes, as piper's export_onnx does."
+        )
     lengths = only("their count (int64, rank 1)", ir.DataType.INT64, 1, but=embedded)
     scales = only(f"the {SCALES} scales (float, rank 1)", ir.DataType.FLOAT, 1)
     if (size := _shape(scales)[0]) != SCALES and isinstance(size, int):
-        raise Refusal(f"{where}: is no Piper voice: its input {scales.name} holds {size} numbers, not {SCALES} scales.")
+        raise Refusal(
+            f"{where}: is no Piper voice: its input {scales.name} holds {size} number{'s' * (size != 1)}, not {SCALES} "
+            "scales; export it with the three in one input, as piper's export_onnx does: noise, length, noise width."
+        )
     for name in seam.speaker_inputs:
         if table_rows(value_named(graph, name)) is None:
             raise Refusal(f"{where}: the input {name} reaches the speaker embedding, but is the id of nothing in it.")
@@ -160,8 +182,8 @@ def table_rows(given: ir.Value) -> int | None:
 
 
 def _constant_shape(table: ir.Value | None) -> tuple[int, ...] | None:
-    """The shape of a constant; exporters have one weight for several equal ones, behind an Identity."""
-    while table is not None and (node := table.producer()) is not None and node.op_type == "Identity":
+    """The shape of a constant; one weight for several equal ones is behind an Identity, one in fp16 behind a Cast."""
+    while table is not None and (node := table.producer()) is not None and node.op_type in ("Identity", "Cast"):
         table = node.inputs[0]
     tensor = None if table is None else ir.convenience.get_const_tensor(table)
     return None if tensor is None else tuple(tensor.shape.numpy())
@@ -176,14 +198,30 @@ def _speaker(further: list[ir.Value], seam: VitsSeam) -> ir.Value | None:
 
 
 def _described(value: ir.Value, where: str) -> ExtraInput:
-    if value.dtype is None or value.shape is None or value.dtype == ir.DataType.STRING:
-        kind = "no type" if value.dtype is None else "no shape" if value.shape is None else "texts"
-        raise Refusal(f"{where}: the input {value.name} has {kind}, so nothing can be fed to it.")
-    return ExtraInput(str(value.name), value.dtype, _shape(value))
+    if value.dtype is None or value.shape is None:
+        kind = "no type" if value.dtype is None else "no shape"
+        raise Refusal(f"{where}: the input {value.name} has {kind}, so nothing can be fed to it; {_WITHOUT_IT}")
+    if value.dtype not in _FED:
+        kind = value.dtype.name.lower()
+        raise Refusal(
+            f"{where}: the input {value.name} holds values of the type {kind}, which the gates cannot feed; "
+            f"{_WITHOUT_IT}"
+        )
+    described = ExtraInput(str(value.name), value.dtype, _shape(value))
+    if prod(size for size in described.shape if isinstance(size, int)) > MOST_FED:
+        raise Refusal(f"{where}: the input {described} is too large for the gates to feed; {_WITHOUT_IT}")
+    return described
+
+
+_WITHOUT_IT = "export the voice with that as a constant, or as numbers of a usual type and size."
 
 
 def _read_for(graph: ir.Graph, output: str) -> set[ir.Value]:
     return {value for node in ancestors([value_named(graph, output)]) for value in node_dependencies(node)}
+
+
+def _sizes(shape: tuple[int | str | None, ...]) -> str:
+    return f"[{', '.join('?' if size is None else str(size) for size in shape)}]"
 
 
 def _rank(value: ir.Value) -> int:

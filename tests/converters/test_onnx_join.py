@@ -81,3 +81,22 @@ def test_joined_refuses_other_opsets() -> None:
 def test_joined_refuses_a_wire_that_leads_nowhere(wires: dict[str, str]) -> None:
     with pytest.raises(KeyError, match="nothing"):
         joined(front(), back(), wires)
+
+
+def test_joined_leaves_nodes_without_a_name_without_one() -> None:
+    # Two nodes of one name are no model to onnxruntime; of none there may be any number.
+    first, second = front(), back()
+    for node in (*first.graph, *second.graph):
+        node.name = ""
+    whole, _ = joined(first, second, {"m": "middle"})
+    assert [node.name for node in ir.to_proto(whole).graph.node] == [""] * 4
+    np.testing.assert_array_equal(run(whole, {"x": X, "k": K})["y"], [28, 63, 220])
+
+
+def test_joined_gives_each_node_a_free_name() -> None:
+    second = back()
+    names = iter(["Add", "behindAdd"])
+    for node in second.graph:
+        node.name = next(names)
+    whole, _ = joined(front(), second, {"m": "middle"})
+    assert len({node.name for node in whole.graph}) == 4

@@ -139,3 +139,8 @@ def test_read_config_reads_the_names_of_speakers(tmp_path: Path) -> None:
 def test_read_config_takes_zero_noise(tmp_path: Path) -> None:
     voice = written(tmp_path, {"inference": {"noise_scale": 0, "noise_w": 0.0}})
     assert read_config(voice).scales == (0.0, 1.0, 0.0)
+
+
+def test_read_config_has_no_symbols_of_those_without_ids(tmp_path: Path) -> None:
+    data = {"phoneme_id_map": {"_": [0], "a": [], "b": [4, 5]}}
+    assert read_config(written(tmp_path, json.dumps(data))).phoneme_ids == {"_": (0,), "b": (4, 5)}

@@ -3,6 +3,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
+import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
@@ -79,6 +81,11 @@ def _with_rate(text: str) -> onnx.ModelProto:
 
 def test_open_voice_takes_the_sample_rate_of_the_graphs_metadata(tmp_path: Path) -> None:
     assert open_voice(save(tmp_path / "voice.onnx", _with_rate("24000"))).sample_rate == 24000
+
+
+@pytest.mark.parametrize("text", ["", "0", "-1", "²", "٤٨", "22050.0", "9" * 5000])
+def test_open_voice_takes_no_sample_rate_of_metadata_that_state_none(tmp_path: Path, text: str) -> None:
+    assert open_voice(save(tmp_path / "voice.onnx", _with_rate(text)), 22050).sample_rate == 22050
 
 
 def test_open_voice_says_both_sample_rates_when_metadata_and_json_disagree(tmp_path: Path) -> None:
@@ -227,4 +234,23 @@ def test_open_voice_is_refused_when_its_decoder_rounds_by_the_utterances_range(t
     for new in (back, rounded):
         model.graph.node.insert(position, new)
     with pytest.raises(Refusal, match=r"'/dec/rounded'.* range of the whole utterance.*give the float32 voice"):
+        open_voice(save(tmp_path / "voice.onnx", model))
+
+
+@pytest.mark.parametrize("kind", [np.float16, ml_dtypes.bfloat16])
+@pytest.mark.parametrize("half", ["enc_p", "dec"])
+def test_open_voice_is_refused_when_it_computes_in_half_precision(tmp_path: Path, half: str, kind: Any) -> None:
+    # As float16 converters leave it: weights of half precision, and casts where the graph goes in and out.
+    model = voice_model()
+    node = next(n for n in model.graph.node if n.op_type == "Conv" and n.name.startswith(f"/{half}"))
+    position, (read, *weights) = list(model.graph.node).index(node), node.input
+    for weight in [t for t in model.graph.initializer if t.name in weights]:
+        values = onnx.numpy_helper.to_array(weight).astype(kind)
+        weight.CopyFrom(onnx.numpy_helper.from_array(values, weight.name))
+    to = helper.np_dtype_to_tensor_dtype(np.dtype(kind))
+    given, node.input[0], node.output[0] = node.output[0], "half.in", "half.out"
+    model.graph.node.insert(position + 1, helper.make_node("Cast", ["half.out"], [given], to=TensorProto.FLOAT))
+    model.graph.node.insert(position, helper.make_node("Cast", [read], ["half.in"], to=to))
+    says = rf"'{node.name}'.* computes with the weight {weights[0]} in b?float16; give the float32 voice"
+    with pytest.raises(Refusal, match=says):
         open_voice(save(tmp_path / "voice.onnx", model))

@@ -17,6 +17,7 @@ from converters.piper.utterances import open_host, run_host
 from converters.piper.voice import Voice, open_voice
 from converters.piper.voice_inputs import ExtraInput, table_rows
 from converters.stages import StageOptions
+from tests.converters.hubs import no_hub
 from tests.converters.voices import opened, save, whole_voice
 from tests.onnx_runs import open_session
 from tests.vits_writer.names import numbered, renamed
@@ -99,9 +100,6 @@ def _with_input(model: onnx.ModelProto, kind: int = TensorProto.FLOAT, shape: An
 
 
 def notes_of(path: Path) -> tuple[str, ...]:
-    def no_hub(reference: str) -> Path:
-        raise AssertionError(reference)
-
     return open_decoder(locate(str(path), no_hub), StageOptions(), open_session).notes
 
 
@@ -154,12 +152,92 @@ def test_an_id_that_looks_up_nothing_in_the_speakers_embedding_is_refused_by_nam
         open_voice(save(tmp_path / "voice.onnx", model))
 
 
-@pytest.mark.parametrize("size", [1, 2, 4])
-def test_scales_of_another_number_are_refused_with_both(tmp_path: Path, size: int) -> None:
+@pytest.mark.parametrize(("size", "told"), [(1, "1 number,"), (2, "2 numbers,"), (4, "4 numbers,")])
+def test_scales_of_another_number_are_refused_with_both(tmp_path: Path, size: int, told: str) -> None:
     model = voice_model()
     model.graph.input[2].type.tensor_type.shape.dim[0].dim_value = size
-    with pytest.raises(Refusal, match=rf"its input scales holds {size} numbers, not 3 scales"):
+    with pytest.raises(Refusal, match=rf"its input scales holds {told} not 3 scales; export it with the three in one"):
         open_voice(save(tmp_path / "voice.onnx", model))
+
+
+@pytest.mark.parametrize(
+    ("shape", "told"), [((2, "phonemes"), "2, phonemes"), (("batch", 128), "batch, 128"), ((1, 1), "1, 1")]
+)
+def test_ids_of_a_fixed_size_are_refused_with_it(tmp_path: Path, shape: tuple[Any, ...], told: str) -> None:
+    model = voice_model()
+    model.graph.input[0].CopyFrom(helper.make_tensor_value_info("input", TensorProto.INT64, shape))
+    says = (
+        rf"its input input is \[{told}\], and the gates speak one sentence of any length; export it with dynamic axes"
+    )
+    with pytest.raises(Refusal, match=says):
+        open_voice(save(tmp_path / "voice.onnx", model))
+
+
+@pytest.mark.parametrize("kind", ["STRING", "BFLOAT16", "COMPLEX64", "FLOAT8E4M3FN"])
+def test_an_input_of_a_type_that_cannot_be_fed_is_refused_by_name(tmp_path: Path, kind: str) -> None:
+    model = _with_input(voice_model(), getattr(TensorProto, kind))
+    model = _read_by_the_scales(model, "Shape")
+    with pytest.raises(Refusal, match=rf"the input more holds values of the type {kind.lower()}, .*export the voice"):
+        open_voice(save(tmp_path / "voice.onnx", model))
+
+
+@pytest.mark.parametrize("kind", ["BOOL", "UINT8", "INT32", "FLOAT16", "DOUBLE"])
+def test_an_input_of_another_plain_type_is_fed_zeros_of_it(tmp_path: Path, kind: str) -> None:
+    model = _read_by_the_scales(_with_input(voice_model(), getattr(TensorProto, kind), (1, "phonemes")), "Shape")
+    voice = open_voice(save(tmp_path / "voice.onnx", model))
+    host = open_host(voice, open_session(host_half(voice)))
+    wanted = whole_voice(Recipe(), IDS, (0.0, 1.0, 0.0))
+    np.testing.assert_array_equal(run_host(host, IDS, (0.667, 1.0, 0.8)).latent, wanted["z"])
+
+
+def test_an_input_too_large_to_be_fed_is_refused_by_name(tmp_path: Path) -> None:
+    model = _read_by_the_scales(_with_input(voice_model(), shape=("batch", 1 << 30, 1 << 10)), "Shape")
+    with pytest.raises(Refusal, match=r"the input more float \[batch, 1073741824, 1024\] is too large"):
+        open_voice(save(tmp_path / "voice.onnx", model))
+
+
+def _read_by_the_scales(model: onnx.ModelProto, op: str) -> onnx.ModelProto:
+    """`model` whose scales are read with 0 times what `op` makes of `more` added: all values are what they were."""
+    reader = [
+        helper.make_node(op, ["more"], ["more.made"]),
+        helper.make_node("Cast", ["more.made"], ["more.float"], to=TensorProto.FLOAT),
+        helper.make_node("ReduceSum", ["more.float"], ["more.sum"], keepdims=0),
+        helper.make_node("Mul", ["more.sum", "more.nothing"], ["more.zero"]),
+        helper.make_node("Add", ["scales", "more.zero"], ["with_more"]),
+    ]
+    model.graph.initializer.append(onnx.numpy_helper.from_array(np.array(0, np.float32), "more.nothing"))
+    for node in model.graph.node:
+        node.input[:] = ["with_more" if name == "scales" else name for name in node.input]
+    for new in reversed(reader):
+        model.graph.node.insert(0, new)
+    return model
+
+
+def test_a_speakers_id_without_axes_is_fed_as_one(tmp_path: Path) -> None:
+    recipe = Recipe(speakers=3)
+    model = voice_model(recipe)
+    model.graph.input[3].CopyFrom(helper.make_tensor_value_info("sid", TensorProto.INT32, []))
+    node = next(node for node in model.graph.node if node.name == "/emb_g/Gather")
+    node.input[1] = "ids"
+    model.graph.initializer.append(onnx.numpy_helper.from_array(np.array([1], np.int64), "one"))
+    model.graph.node.insert(0, helper.make_node("Reshape", ["sid", "one"], ["ids"]))
+    voice = open_voice(save(tmp_path / "voice.onnx", model))
+    fed = voice.inputs.feed(IDS, (0.667, 1.0, 0.8), 2, 0)["sid"]
+    assert isinstance(fed, np.ndarray)
+    assert (fed.shape, fed.dtype.name, int(fed)) == ((), "int32", 2)
+    found = run_host(open_host(voice, open_session(host_half(voice)), 2), IDS, (0.667, 1.0, 0.8))
+    np.testing.assert_array_equal(found.latent, whole_voice(recipe, IDS, (0.0, 1.0, 0.0), speaker=2)["z"])
+
+
+def test_tables_that_are_kept_in_half_precision_count_rows_behind_their_cast(tmp_path: Path) -> None:
+    model = voice_model(Recipe(speakers=3))
+    for weight in [t for t in model.graph.initializer if t.name in ("enc_p.emb.weight", "emb_g.weight")]:
+        name = weight.name
+        half = onnx.numpy_helper.to_array(weight).astype(np.float16)
+        weight.CopyFrom(onnx.numpy_helper.from_array(half, f"{name}.half"))
+        model.graph.node.insert(0, helper.make_node("Cast", [f"{name}.half"], [name], to=TensorProto.FLOAT))
+    voice = open_voice(save(tmp_path / "voice.onnx", model))
+    assert (voice.symbols, voice.speakers) == (Recipe().symbols, 3)
 
 
 def looked_up(op: str) -> ir.Value:
