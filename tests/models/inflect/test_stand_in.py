@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import hashlib
 from dataclasses import replace
 from functools import cache
 
@@ -11,7 +12,7 @@ from contracts.seed import SEED
 from models.inflect.config import NANO
 from models.inflect.layout import layout, normed
 from models.inflect.model import Inflect, load
-from models.inflect.stand_in import stand_in
+from models.inflect.stand_in import RECIPE, stand_in
 from models.inflect.weights import folded
 from tests.models.inflect.sizes import SMALL
 
@@ -19,6 +20,9 @@ HALF = 65504.0
 """The largest number of fp16."""
 
 TOKENS = 60
+
+DRAWN = {1: "4f4d55513c4bad6a1765b669a8047cba9b46202310cb6589b689d4fa99f163d5"}
+"""What a recipe draws for a small model: the digest of names and numbers."""
 
 
 @cache
@@ -40,6 +44,14 @@ def test_stand_in_has_a_checkpoints_names_and_shapes() -> None:
     assert made.keys() == (layout(SMALL).keys() - within) | {f"{name}_{part}" for name in within for part in "gv"}
     assert {name: array.shape for name, array in folded(made, "m").items()} == layout(SMALL)
     assert {str(array.dtype) for array in made.values()} == {"float32"}
+
+
+def test_recipe_counts_what_is_drawn() -> None:
+    """Where this fails, weights come out otherwise than those that engines were made of: raise `RECIPE`."""
+    digest = hashlib.sha256()
+    for name, array in sorted(stand_in(SMALL, SEED).items()):
+        digest.update(name.encode() + array.tobytes())
+    assert {RECIPE: digest.hexdigest()} == DRAWN
 
 
 def test_stand_in_is_the_same_each_time_and_another_for_another_seed() -> None:
