@@ -12,6 +12,7 @@ from converters.piper.decoder import VOICE
 from converters.piper.duration_evidence import DurationOriginal, evidence_of
 from converters.piper.duration_host import CONDITIONING, DURATIONS, STATS, duration_parts
 from converters.piper.duration_sentences import sentences_of
+from converters.piper.streaming import locate
 from converters.piper.voice import open_voice, speaker_of
 from converters.remembered import Remembered
 from converters.stages import Checkpoint, Opened, OpenSession, Stage, StageExport, StageOptions
@@ -161,6 +162,7 @@ STAGE = Stage(
     summary="text encoder and duration predictor of a Piper voice, one engine a width in tokens (128, 192)",
     default_checkpoint=VOICE,
     options=frozenset({"widths", "relative", "speaker", "sample_rate"}),
+    locate=locate,
     open=open_encoder,
     roles=roles,
 )

@@ -21,7 +21,7 @@ from converters.piper.duration_host import CONDITIONING, DURATIONS, STATS, Durat
 from converters.piper.duration_seam import find_duration_seam
 from converters.piper.duration_sentences import PAD_ID, filling, tokens_feed
 from converters.piper.host_half import noise_inputs
-from converters.piper.utterances import SENTENCE, phoneme_ids
+from converters.piper.utterances import SENTENCE, phoneme_ids, seeded
 from converters.piper.voice import Voice, voice_feed
 from converters.stages import Array, Equality, Evidence, Expectation, OpenSession, Session
 from converters.vits_windows import LATENT, MASK
@@ -171,11 +171,8 @@ def _up_to_the_latent(voice: Voice) -> ir.Model:
     at = find_duration_seam(graph, latent, mask, sampled, str(voice.path))
     outputs = {seam.latent: LATENT, seam.mask: MASK, **noises}
     outputs |= {at.stats: STATS, at.conditioning: CONDITIONING, at.durations: DURATIONS}
-    inputs = {str(value.name): str(value.name) for value in graph.inputs if value.name not in graph.initializers}
-    model = extract(voice.model, inputs, outputs)
-    for position, node in enumerate(node for node in model.graph if node.op_type.startswith("Random")):
-        node.attributes["seed"] = ir.AttrFloat32("seed", float(SEED + position))
-    return model
+    names = voice.inputs.names
+    return seeded(extract(voice.model, dict(zip(names, names, strict=True)), outputs))
 
 
 def _named(given: Mapping[str, Array], names: tuple[str, ...]) -> dict[str, Array]:

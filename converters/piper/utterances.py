@@ -192,10 +192,14 @@ def open_speaker(host: Host, open_session: OpenSession) -> Speaker:
     voice, seam = host.voice, host.voice.seam
     names = voice.inputs.names
     outputs = {seam.output: AUDIO, **seam_values(seam), **noise_inputs(voice)}
-    model = extract(voice.model, dict(zip(names, names, strict=True)), outputs)
-    for position, node in enumerate(n for n in model.graph if n.op_type.startswith("Random")):
+    return Speaker(open_session(seeded(extract(voice.model, dict(zip(names, names, strict=True)), outputs))), host)
+
+
+def seeded(model: ir.Model) -> ir.Model:
+    """`model`, whose random operators have seeds of ours now: every session draws the same."""
+    for position, node in enumerate(node for node in model.graph if node.op_type.startswith("Random")):
         node.attributes["seed"] = ir.AttrFloat32("seed", float(SEED + position))
-    return Speaker(open_session(model), host)
+    return model
 
 
 def speak(speaker: Speaker, name: str, ids: list[int], scales: Scales) -> Spoken:

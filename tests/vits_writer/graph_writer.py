@@ -14,6 +14,9 @@ from onnx import TensorProto, helper, numpy_helper
 INT64_END = np.iinfo(np.int64).max
 """A Slice to the end, as the exporter writes it; its negative, reversed to the beginning."""
 
+ALLOWZERO_OPSET = 14
+"""From here on Reshape has the attribute `allowzero`, and the exporters write it."""
+
 SLOPE = 0.1
 """HiFi-GAN's, of its LeakyRelus."""
 
@@ -48,6 +51,8 @@ class GraphWriter:
 
         What was computed before is not computed again, in whatever module: exporters drop common subexpressions.
         """
+        if self.opset < ALLOWZERO_OPSET:
+            attributes.pop("allowzero", None)
         key = (op, inputs, str(sorted(attributes.items())))
         if key not in self._computed:
             self._computed[key] = self.node(op, self._numbered(scope, op), *inputs, **attributes)

@@ -103,6 +103,14 @@ def test_newer_exporter_says_the_same_in_other_operators_and_names() -> None:
         assert (old.graph.name, new.graph.name) == ("torch_jit", "main_graph")
 
 
+@pytest.mark.parametrize("opset", [13, 14, 17, 19])
+def test_voice_is_the_same_in_every_opset(opset: int) -> None:
+    old, new = (voice_model(replace(FULL, opset=number)) for number in (15, opset))
+    feed = feed_of(old, some_ids(12), scales=NO_NOISE)
+    assert snr_db(run(old, feed)["output"], run(new, feed)["output"]) >= 120
+    assert new.opset_import[0].version == opset
+
+
 def test_newer_exporter_leaves_no_name_of_a_module() -> None:
     model = voice_model(DYNAMO)
     values = [name for node in model.graph.node for name in node.output]

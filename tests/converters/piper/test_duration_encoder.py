@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 import onnx_ir as ir
 import pytest
+from onnx import TensorProto, helper
 
 from contracts.contract import Drift, Source, TensorSpec
 from contracts.errors import UserInput
@@ -20,9 +21,12 @@ from surgery.declaration import Pass, Rewritten
 from surgery.graph import value_named
 from surgery.preflight import preflight
 from tests.converters.duration_voices import ATTENTIVE, IDS, computed, settings, tokens
+from tests.converters.hubs import no_hub
+from tests.converters.voices import save
 from tests.onnx_runs import open_session, run, snr_db
 from tests.vits_writer.recipe import Recipe
-from tests.vits_writer.voice import write_voice
+from tests.vits_writer.streaming import write_streaming_pair
+from tests.vits_writer.voice import voice_model, write_voice
 
 PARTED = {"fp32.cut", "host.latent", "host.padded"}
 
@@ -263,3 +267,28 @@ def test_open_encoder_speaks_with_the_speaker_who_is_asked_for(tmp_path: Path) -
     np.testing.assert_array_equal(run(export.model, export.feeds[0])["conditioning"], wanted["conditioning"])
     with pytest.raises(UserInput, match=r"^--speaker 3: .* has the speakers 0 to 2"):
         opened_voice(tmp_path, recipe, widths="24", speaker=3)
+
+
+def test_evidence_leaves_out_an_input_that_nothing_reads(tmp_path: Path) -> None:
+    model = voice_model(Recipe())
+    model.graph.input.append(helper.make_tensor_value_info("more", TensorProto.STRING, [1]))
+    path = save(tmp_path / "voice.onnx", model)
+    checkpoint = Checkpoint(path, Source(path.name, sha256_of(path), "checkpoint"))
+    export = open_encoder(checkpoint, StageOptions(widths="24"), open_session)("n24")
+    cut = next(item for item in export.evidence().equalities if item.gate == "fp32.cut")
+    assert all(
+        snr_db(np.asarray(cut.reference[name]), np.asarray(cut.measured[name])) >= 120.0 for name in cut.reference
+    )
+
+
+@pytest.mark.parametrize("named", ["", "encoder.onnx", "decoder.onnx"])
+def test_stage_takes_a_streaming_voice_with_both_its_halves(tmp_path: Path, named: str) -> None:
+    write_streaming_pair(tmp_path)
+    assert STAGE.locate is not None
+    checkpoint = STAGE.locate(str(tmp_path / named), no_hub)
+    assert {path.name for path in checkpoint.read} == {"encoder.onnx", "decoder.onnx"}
+    export = open_encoder(checkpoint, StageOptions(widths="24"), open_session)("n24")
+    fed = {name: np.asarray(array) for name, array in export.feeds[0].items()}
+    wanted = computed(Recipe(), {**fed, **settings((0.0, 1.0, 0.0))})
+    for name, got in run(export.model, fed).items():
+        np.testing.assert_array_equal(got, wanted[name])
