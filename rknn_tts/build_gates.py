@@ -85,7 +85,8 @@ def judge_build(
     if contract.drift is not None and unsimulated is None:
         from rknn_tts.host_drift import measure_drift
 
-        drift = measure_drift(contract.drift, host, feeds, _run(onnx, feeds), build.simulated)
+        called = contract.host.file if contract.host is not None else ""
+        drift = measure_drift(contract.drift, host, feeds, _run(onnx, feeds), build.simulated, called)
         if isinstance(drift, Verdict):
             verdicts.append(drift)
         else:

@@ -23,7 +23,12 @@ Arrays = Mapping[str, NDArray[np.generic]]
 
 
 def measure_drift(
-    drift: Drift, host: Path | None, feeds: Sequence[Feed], owed: Sequence[Outputs], simulated: Sequence[Outputs]
+    drift: Drift,
+    host: Path | None,
+    feeds: Sequence[Feed],
+    owed: Sequence[Outputs],
+    simulated: Sequence[Outputs],
+    called: str = "",
 ) -> Verdict | Measurement:
     """Judge the drift of each feed's sentence.
 
@@ -33,9 +38,13 @@ def measure_drift(
         feeds: inputs of the engine; those that the host half takes too, by name, are given to it.
         owed: the engine's outputs in fp32.
         simulated: its outputs in the simulator.
+        called: the host half's file name, for messages.
     """
     if host is None:
-        text = "the host half does not stand beside the ONNX, so nobody knows what it makes of fp16: put it there"
+        text = (
+            f"{called or 'the host half'} that was exported with this ONNX does not stand beside it, so nobody knows "
+            "what becomes of fp16 behind it: put it there, or export both again"
+        )
         return failure(GATE, text, unit=UNIT)
     if not len(feeds) == len(owed) == len(simulated):
         return failure(GATE, f"{len(simulated)} runs came back instead of {len(feeds)}", unit=UNIT)

@@ -88,7 +88,10 @@ def check_set_output(output: str | None) -> None:
         UserInput: `output` names one file.
     """
     if output is not None and Path(output).suffix and not output.endswith("/") and not Path(output).is_dir():
-        raise UserInput(f"--output {output}: several files are written; name a folder, or one engine with --member.")
+        raise UserInput(
+            f"--output {output}: several files are written; name a folder, or ask for one engine alone (--member, or "
+            "one number in --widths or --codes)."
+        )
 
 
 def export_place(contract: Contract, stem: str, target: str | None, output: str | None) -> Path:

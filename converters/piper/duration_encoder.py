@@ -24,8 +24,9 @@ from surgery.rewrite_relative_attention import Form, rewrite_relative_attention
 DEFAULT_WIDTHS = "128,192"
 """The reference's ladder; beyond it, durations drift."""
 
-WIDEST = 512
-"""Tokens: as many as the reference tried."""
+NARROWEST, WIDEST = 5, 512
+"""Tokens. Below VITS's window of 4 exporters cut the embeddings of distances, and do not pad them: no sentence is so
+short, for one phoneme is 5 ids. The reference tried no more than the latter."""
 
 MOST_WIDTHS = 8
 """Engines of one ladder: what is more is a slip of the keyboard."""
@@ -73,7 +74,7 @@ def widths_of(options: StageOptions) -> tuple[int, ...]:
     """The widths that `options` ask for, in tokens: 128 and 192 by default.
 
     Raises:
-        UserInput: they are no ascending whole numbers from 1 to 512.
+        UserInput: they are no ascending whole numbers from 5 to 512.
     """
     asked = DEFAULT_WIDTHS if options.widths is None else options.widths
     words = [word.strip() for word in asked.split(",")]
@@ -81,11 +82,11 @@ def widths_of(options: StageOptions) -> tuple[int, ...]:
     ascending = all(one < other for one, other in pairwise(widths))
     if len(widths) != len(words) or not ascending or len(widths) > MOST_WIDTHS:
         raise UserInput(
-            f"--widths {asked:.60}: whole numbers of tokens are expected, ascending, at most {MOST_WIDTHS} of them: "
-            f"{DEFAULT_WIDTHS}."
+            f"--widths {asked:.60}: whole numbers of tokens are expected, ascending, at most {MOST_WIDTHS} of them, as "
+            f"in {DEFAULT_WIDTHS}."
         )
-    if not all(1 <= width <= WIDEST for width in widths):
-        raise UserInput(f"--widths {asked:.60}: an engine takes 1 to {WIDEST} tokens.")
+    if not all(NARROWEST <= width <= WIDEST for width in widths):
+        raise UserInput(f"--widths {asked:.60}: an engine takes {NARROWEST} to {WIDEST} tokens.")
     return tuple(widths)
 
 
@@ -111,9 +112,9 @@ def open_encoder(checkpoint: Checkpoint, options: StageOptions, open_session: Op
 def _export(checkpoint: Checkpoint, options: StageOptions, original: DurationOriginal, width: int) -> StageExport:
     voice, form = original.voice, GATHER if options.relative == GATHER else BANDED
     whole, *shorter = sentences_of(voice, width)
-    full = original.feed(whole, width, original.speaker)
+    full = original.feed(whole, width)
     # Padding comes with another speaker, as the decoder's.
-    padded = [original.feed(ids, width, original.other_speaker) for ids in shorter]
+    padded = [original.feed(ids, width, other=True) for ids in shorter]
     shapes = {name: tuple(array.shape) for name, array in full.items()}
     return StageExport(
         stem=stem_of(width, options),

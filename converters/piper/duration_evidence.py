@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import cycle
 
 import numpy as np
 import onnx_ir as ir
@@ -20,11 +19,10 @@ from contracts.seed import SEED
 from converters.piper.duration_host import CONDITIONING, DURATIONS, STATS, DurationParts
 from converters.piper.duration_seam import find_duration_seam
 from converters.piper.duration_sentences import PAD_ID, filling, tokens_feed
-from converters.piper.host_half import noise_inputs
+from converters.piper.host_half import noise_inputs, seam_values
 from converters.piper.utterances import SENTENCE, phoneme_ids, seeded
 from converters.piper.voice import Voice, voice_feed
 from converters.stages import Array, Equality, Evidence, Expectation, OpenSession, Session
-from converters.vits_windows import LATENT, MASK
 from surgery.graph import extract, value_named
 
 CUT_DB = HOST_DB = 120.0
@@ -88,8 +86,8 @@ class DurationOriginal:
     @cached_property
     def equalities(self) -> tuple[Equality, ...]:
         """The comparisons of cut and host half, which are the same for every width."""
-        spoken, names = self.spoken, (LATENT, MASK, DURATIONS)
-        cut = self.exact(self.feed(spoken.ids, len(spoken.ids), self.speaker))
+        spoken, names = self.spoken, tuple(str(value.name) for value in self.parts.host.graph.outputs)
+        cut = self.exact(self.feed(spoken.ids, len(spoken.ids)))
         host = self.open_session(self.parts.host)
         behind = {name: array for name, array in spoken.feed.items() if name != self.voice.inputs.ids}
         behind = {**behind, **spoken.noises}
@@ -112,24 +110,28 @@ class DurationOriginal:
             ),
         )
 
-    def feed(self, ids: list[int], width: int, speaker: int) -> dict[str, Array]:
-        """The encoder's inputs for `ids` in a graph of `width` tokens."""
-        return {**tokens_feed(self.voice, ids, width), **self._embedding(speaker)}
+    def feed(self, ids: list[int], width: int, *, other: bool = False) -> dict[str, Array]:
+        """The encoder's inputs for `ids` in a graph of `width` tokens.
+
+        Args:
+            ids: the sentence.
+            width: tokens of the graph.
+            other: somebody else says it: the next speaker, in the next language; the same one where there is no other.
+        """
+        return {**tokens_feed(self.voice, ids, width), **self._embedding(int(other))}
 
     def exact(self, feed: Mapping[str, Array]) -> dict[str, Array]:
         """What the cut gives on the tokens of `feed` alone, without padding."""
         ids, lengths = self.voice.inputs.ids, self.voice.inputs.lengths
         return self.encode({**feed, ids: feed[ids][:, : int(feed[lengths][0])]})
 
-    @property
-    def other_speaker(self) -> int:
-        """Somebody else; the same one where there is no other."""
-        return (self.speaker + 1) % self.voice.speakers
-
-    def _embedding(self, speaker: int) -> dict[str, Array]:
+    def _embedding(self, further: int) -> dict[str, Array]:
+        """The embedding of who is so many speakers and languages `further` than the one who is asked for."""
         if self.parts.embedding is None:
             return {}
-        fed = voice_feed(self.voice, [PAD_ID], self.voice.config.scales, speaker)
+        voice = self.voice
+        speaker, language = (self.speaker + further) % voice.speakers, further % voice.languages
+        fed = voice_feed(voice, [PAD_ID], voice.config.scales, speaker, language)
         session = self._open_embedding
         return session({str(value.name): fed[str(value.name)] for value in self.parts.embedding.graph.inputs})
 
@@ -143,10 +145,9 @@ def evidence_of(original: DurationOriginal, width: int) -> Evidence:
     """What the gates of the engine of `width` tokens compare."""
     counts = sorted({1, min(FEW_TOKENS, width), max(1, width - 1), width})
     # By turns, two speak: a graph that makes nothing of who speaks is wrong on one of them.
-    speakers = cycle((original.speaker, original.other_speaker))
     feeds = [
-        original.feed(filling(original.voice, count), width, speaker)
-        for count, speaker in zip(counts, speakers, strict=False)
+        original.feed(filling(original.voice, count), width, other=bool(number % 2))
+        for number, count in enumerate(counts)
     ]
     return Evidence(
         equalities=original.equalities,
@@ -169,7 +170,7 @@ def _up_to_the_latent(voice: Voice) -> ir.Model:
     sampled = [value_named(graph, voice.inputs.scales), *drawn]
     latent, mask = value_named(graph, seam.latent), value_named(graph, seam.mask)
     at = find_duration_seam(graph, latent, mask, sampled, str(voice.path))
-    outputs = {seam.latent: LATENT, seam.mask: MASK, **noises}
+    outputs = {**seam_values(seam), **noises}
     outputs |= {at.stats: STATS, at.conditioning: CONDITIONING, at.durations: DURATIONS}
     names = voice.inputs.names
     return seeded(extract(voice.model, dict(zip(names, names, strict=True)), outputs))

@@ -70,10 +70,11 @@ def test_drift_within_the_bound_passes_and_engines_may_have_a_fourth_axis(tmp_pa
 
 
 def test_missing_host_half_fails(tmp_path: Path) -> None:
-    verdict = measure_drift(DRIFT, None, ({},), ({"stats": LOGS},), ({"stats": LOGS},))
+    verdict = measure_drift(DRIFT, None, ({},), ({"stats": LOGS},), ({"stats": LOGS},), "host.onnx")
     assert isinstance(verdict, Verdict)
     assert verdict.status is Status.FAILED
-    assert "does not stand beside" in verdict.detail
+    assert verdict.detail.startswith("host.onnx that was exported with this ONNX does not stand beside it")
+    assert "put it there" in verdict.detail
 
 
 def test_runs_that_did_not_come_back_fail(tmp_path: Path) -> None:

@@ -67,7 +67,7 @@ def of_two(tmp_path_factory: pytest.TempPathFactory) -> Finished:
 
 
 @pytest.mark.parametrize(
-    ("said", "widths"), [(None, (128, 192)), ("128", (128,)), ("17, 40,512", (17, 40, 512)), ("1", (1,))]
+    ("said", "widths"), [(None, (128, 192)), ("128", (128,)), ("17, 40,512", (17, 40, 512)), ("5", (5,))]
 )
 def test_roles_are_one_a_width(said: str | None, widths: tuple[int, ...]) -> None:
     assert widths_of(StageOptions(widths=said)) == widths
@@ -77,7 +77,7 @@ def test_roles_are_one_a_width(said: str | None, widths: tuple[int, ...]) -> Non
 @pytest.mark.parametrize(
     ("said", "text"),
     [
-        ("", "whole numbers of tokens are expected, ascending, at most 8 of them: 128,192."),
+        ("", "whole numbers of tokens are expected, ascending, at most 8 of them, as in 128,192."),
         ("a", "whole numbers"),
         ("12.5", "whole numbers"),
         ("128,", "whole numbers"),
@@ -85,8 +85,9 @@ def test_roles_are_one_a_width(said: str | None, widths: tuple[int, ...]) -> Non
         ("192,128", "ascending"),
         ("128,128", "ascending"),
         ("1,2,3,4,5,6,7,8,9", "at most 8"),
-        ("0", "an engine takes 1 to 512 tokens."),
-        ("128,513", "an engine takes 1 to 512 tokens."),
+        ("0", "an engine takes 5 to 512 tokens."),
+        ("4,128", "an engine takes 5 to 512 tokens."),
+        ("128,513", "an engine takes 5 to 512 tokens."),
         ("99999", "whole numbers"),
     ],
 )
@@ -200,7 +201,7 @@ def test_finished_graph_is_right_whoever_exported_the_voice(
 
 
 @pytest.mark.parametrize(
-    ("width", "counts"), [(1, [1]), (2, [1, 2]), (17, [1, 16, 17]), (18, [1, 17, 18]), (40, [1, 17, 39, 40])]
+    ("width", "counts"), [(5, [1, 4, 5]), (17, [1, 16, 17]), (18, [1, 17, 18]), (40, [1, 17, 39, 40])]
 )
 def test_evidence_owes_one_verdict_for_each_number_of_tokens(tmp_path: Path, width: int, counts: list[int]) -> None:
     evidence = opened_voice(tmp_path, widths=str(width))(f"n{width}").evidence()
@@ -256,6 +257,27 @@ def test_evidence_sees_an_engine_that_makes_nothing_of_who_speaks(of_two: Finish
     for use in list(value_named(graph.graph, "g").uses()):
         use.node.replace_input_with(use.idx, always)
     assert fallen(evidence, graph) == {"fp32.padded_n17", "fp32.padded_n24"}
+
+
+@pytest.mark.parametrize(("speakers", "languages"), [(2, 2), (1, 2)])
+def test_padding_comes_with_another_speaker_in_another_language(tmp_path: Path, speakers: int, languages: int) -> None:
+    recipe = replace(ATTENTIVE, speakers=speakers, languages=languages)
+    export = opened_voice(tmp_path, recipe, widths="24")("n24")
+    who = {"sid": np.array([speakers - 1], np.int64), "lid": np.array([1], np.int64)}
+    padded = export.padded_feeds[0]
+    exact = {"input": padded["input"][:, : int(padded["input_lengths"][0])], "input_lengths": padded["input_lengths"]}
+    taken = {name: who[name] for name, many in (("sid", speakers), ("lid", languages)) if many > 1}
+    wanted = computed(recipe, {**exact, **settings((0.0, 1.0, 0.0)), **taken})
+    got = run(export.model, {**padded, **exact})
+    np.testing.assert_array_equal(got["conditioning"], wanted["conditioning"])
+
+
+def test_host_gates_compare_the_embedding_of_who_speaks_too(tmp_path: Path) -> None:
+    export = opened_voice(tmp_path, Recipe(speakers=2), widths="24")("n24")
+    assert export.host is not None
+    assert "g" in {value.name for value in export.host.graph.outputs}
+    for item in export.evidence().equalities:
+        assert ("g" in item.reference) == item.gate.startswith("host.")
 
 
 def test_open_encoder_speaks_with_the_speaker_who_is_asked_for(tmp_path: Path) -> None:
