@@ -5,12 +5,10 @@ Such a decoder takes a latent `z` [1, C, N] and its frame mask `y_mask` [1, 1, N
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 from rknn_tts_runtime.windows import cut_window, decode_windowed
 
 from contracts.contract import Window
@@ -109,10 +107,3 @@ def decode_by_windows(session: Session, said: Latent, window: Window, context: i
 
     pcm = decode_windowed(run, said.latent, said.mask, window.frames, context, context, window.hop)
     return np.asarray(pcm, np.float32)
-
-
-def snr_db(reference: NDArray[np.float32], measured: NDArray[np.float32]) -> float:
-    """Signal-to-noise ratio of `measured`, for a measurement, two decimals; infinity where nothing is left of it."""
-    noise = float(np.sum(np.square(np.float64(measured) - reference)))
-    signal = float(np.sum(np.square(np.float64(reference))))
-    return round(10 * math.log10(signal / noise), 2) if noise and signal else math.inf

@@ -32,8 +32,9 @@ from converters.inflect.prior import (
 from converters.inflect.seam import SliceSeam
 from converters.inflect.voice import NOISE, Voice
 from converters.inflect.voice import NOISE_SCALE as SCALE_INPUT
+from converters.measured_snr import snr_db
 from converters.stages import Array, Equality, Evidence, FloatArray, Session, Utterance, WindowedDecode
-from converters.vits_windows import AUDIO, LATENT, MASK, Latent, decode, decode_by_windows, snr_db
+from converters.vits_windows import AUDIO, LATENT, MASK, Latent, decode, decode_by_windows
 
 LONG_FRAMES = 480
 """Of the latents on which the context was measured (reference, Inflect v2)."""

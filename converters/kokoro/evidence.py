@@ -15,7 +15,6 @@ fp64: both sides in double precision, so that their algebra is compared and not 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
@@ -25,6 +24,7 @@ from rknn_tts_runtime import frame_masks, walk_spectrogram
 from contracts.verdicts import Measurement
 from converters.kokoro.geometry import Geometry
 from converters.kokoro.utterances import FloatArray, Utterance
+from converters.measured_snr import snr_db
 from converters.stages import Array, Equality, Expectation
 from models.kokoro.config import GeneratorConfig
 from models.kokoro.generator_graph import FINE_MASK, HARMONICS, LATENT, MASK, SPECTROGRAM, STYLE
@@ -173,17 +173,11 @@ def expectation(original: Decode, name: str, feeds: Sequence[Fed], form: Form) -
 
 def stitched(whole: FloatArray, windowed: FloatArray) -> Measurement:
     """What windows of their own statistics are of the whole decode."""
-    return Measurement(name=STITCHED, measured=_snr_db(whole, windowed), unit="dB", reason=_STITCHED_REASON)
+    return Measurement(name=STITCHED, measured=snr_db(whole, windowed), unit="dB", reason=_STITCHED_REASON)
 
 
 def context_figure(whole: FloatArray, frozen: FloatArray, geometry: Geometry) -> Measurement:
     """What a context narrower than the receptive field loses; a gate could only refuse what the user asked for."""
     frames = geometry.window.left
     reason = f"a context of {frames} frames is less than the {geometry.seen} that a frame sees, as was asked for"
-    return Measurement(name="fp64.context", measured=_snr_db(whole, frozen), unit="dB", reason=reason)
-
-
-def _snr_db(reference: FloatArray, measured: FloatArray) -> float:
-    noise = float(np.sum(np.square(np.float64(measured) - reference)))
-    signal = float(np.sum(np.square(np.float64(reference))))
-    return round(10 * math.log10(signal / noise), 2) if noise and signal else math.inf
+    return Measurement(name="fp64.context", measured=snr_db(whole, frozen), unit="dB", reason=reason)

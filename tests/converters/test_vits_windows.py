@@ -16,7 +16,6 @@ from converters.vits_windows import (
     UsualWindow,
     decode,
     decode_by_windows,
-    snr_db,
     window_of,
 )
 
@@ -98,9 +97,3 @@ def test_decode_by_windows_is_the_whole_decode_when_the_context_is_what_a_frame_
     whole = decode(neighbours, said)
     pcm = decode_by_windows(neighbours, said, Window(16, 8, 4, 4, 2, None), context)
     assert np.array_equal(pcm, whole) is exact
-
-
-def test_snr_db_is_that_of_the_difference() -> None:
-    reference = np.array([3, 4], np.float32)
-    assert snr_db(reference, np.array([3, 3.5], np.float32)) == 20.0  # 25 over 0.25
-    assert snr_db(reference, reference) == np.inf
