@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from contracts.errors import Refusal, ToolFailure, UserInput
-from converters.piper.config import BOS, CHARACTERS, EOS, ESPEAK, PAD, VoiceConfig, config_path
+from converters.piper.config import BOS, CHARACTERS, EOS, ESPEAK, PAD, VoiceConfig
 from converters.piper.voice import Voice
 from converters.stages import AddExtras, Sentence
 
@@ -68,7 +68,7 @@ def _checked(voice: Voice, ids: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _text_ids(voice: Voice, text: str, add_extras: AddExtras) -> Sentence:
-    table, beside = voice.config.phoneme_ids, config_path(voice.path)
+    table, beside = voice.config.phoneme_ids, voice.beside
     if not table:
         raise UserInput(
             f"--text: {beside.name} is not there or has no phoneme_id_map, and without one no text becomes ids: put "
@@ -101,7 +101,7 @@ def _phonemes(voice: Voice, text: str, add_extras: AddExtras) -> list[list[str]]
         )
     if config.espeak_voice is None:
         raise UserInput(
-            f"--text: {config_path(voice.path).name} does not say in which language espeak-ng reads for the voice "
+            f"--text: {voice.beside.name} does not say in which language espeak-ng reads for the voice "
             "(espeak.voice); add it, or give --ids."
         )
     add_extras()

@@ -33,6 +33,7 @@ class Voice:
 
     Attributes:
         path: the file.
+        beside: its JSON, which need not be there.
         model: the graph as it was exported.
         seam: where the decoder half begins.
         inputs: its inputs.
@@ -44,6 +45,7 @@ class Voice:
     """
 
     path: Path
+    beside: Path
     model: ir.Model
     seam: VitsSeam
     inputs: VoiceInputs
@@ -93,7 +95,7 @@ def open_voice(path: Path, sample_rate: int | None = None) -> Voice:
             f"the graph's speaker embedding has {speakers} row{'s' * (speakers > 1)}."
         )
     rate = _sample_rate(model, path, beside, config, sample_rate)
-    return Voice(path, model, seam, inputs, config, symbols, speakers, languages, rate)
+    return Voice(path, beside, model, seam, inputs, config, symbols, speakers, languages, rate)
 
 
 def voice_feed(

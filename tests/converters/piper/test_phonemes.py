@@ -15,6 +15,7 @@ from converters.piper.voice import Voice, open_voice
 from converters.stages import Sentence
 from tests.converters.voices import opened
 from tests.vits_writer.recipe import Recipe
+from tests.vits_writer.streaming import write_streaming_pair
 from tests.vits_writer.voice import voice_json, write_voice
 
 PIPER_MAP = {
@@ -213,3 +214,19 @@ def imported(path: Path) -> set[str]:
     names = [alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names]
     names += [node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)]
     return {name.partition(".")[0] for name in names}
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"phoneme_id_map": {}}, r"--text: config\.json is not there or has no phoneme_id_map"),
+        ({"espeak": {}}, r"--text: config\.json does not say in which language"),
+    ],
+)
+def test_text_of_a_streaming_voice_is_refused_by_the_json_of_its_folder(
+    tmp_path: Path, changes: dict[str, Any], says: str
+) -> None:
+    write_streaming_pair(tmp_path)
+    (tmp_path / "config.json").write_text(json.dumps({**voice_json(), **changes}), encoding="utf-8")
+    with pytest.raises(UserInput, match=says):
+        spoken_ids(open_voice(tmp_path / "decoder.onnx"), Sentence("hi"), not_asked)
