@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contracts.errors import Refusal
+from models import weight_norm
 from models.inflect.config import InflectConfig
 from models.inflect.layout import layout
-from models.kokoro import weight_norm
 
 FloatArray = NDArray[np.float32]
 Weights = Mapping[str, FloatArray]

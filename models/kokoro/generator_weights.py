@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from models.kokoro.config import GeneratorConfig
-from models.kokoro.weight_norm import folded
+from models.weight_norm import folded
 
 Array = NDArray[np.float32]
 Arrays = Mapping[str, Array]

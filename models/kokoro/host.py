@@ -23,7 +23,7 @@ from models.kokoro.prosody import Prosody
 from models.kokoro.source import Source
 from models.kokoro.stft import Stft
 from models.kokoro.text_encoder import TextEncoder
-from models.kokoro.weight_norm import folded
+from models.weight_norm import folded
 
 
 class Seam(NamedTuple):

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from models.kokoro.config import KokoroConfig
 from models.kokoro.generator_weights import under
-from models.kokoro.weight_norm import folded
+from models.weight_norm import folded
 from tests.kokoro_writer.checkpoint import Weights, random_weights
 
 HERTZ, SWAY = 150.0, 10.0

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from models.kokoro.adain_blocks import AdainBlock
-from models.kokoro.weight_norm import folded
+from models.weight_norm import folded
 from tests.kokoro_reference import kokoro_module
 from tests.models.kokoro.checkpoints import drawn, snr_db
 

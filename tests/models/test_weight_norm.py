@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from models.kokoro.weight_norm import folded, normed
+from models.weight_norm import folded, normed
 
 
 def test_normed_is_torchs_weight_norm() -> None:
