@@ -7,7 +7,6 @@ of others the first is the speaker's.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from math import prod
 
@@ -123,29 +122,7 @@ def find_inputs(graph: ir.Graph, seam: VitsSeam, where: str) -> VoiceInputs:
     """
     real = [value for value in graph.inputs if value.name not in graph.initializers]
 
-    def only(what: str, dtype: ir.DataType, rank: int, but: Iterable[ir.Value] = ()) -> ir.Value:
-        skipped = set(but)
-        found = [v for v in real if v.dtype == dtype and _rank(v) == rank and v not in skipped]
-        if not found or found[0].name is None:
-            raise Refusal(f"{where}: is no Piper voice: it has no input for {what}.")
-        return found[0]
-
-    # A speaker's and a language's id have the type and the rank of the count, but index something.
-    embedded = [value for value in real if _rank(value) == 1 and table_rows(value) is not None]
-    ids = only("the phoneme ids (int64, rank 2)", ir.DataType.INT64, 2)
-    batch, phonemes = _shape(ids)
-    if isinstance(phonemes, int) or (isinstance(batch, int) and batch != 1):
-        raise Refusal(
-            f"{where}: its input {ids.name} is {_sizes(_shape(ids))}, and the gates speak one sentence of any length; "
-            "export it with dynamic axes, as piper's export_onnx does."
-        )
-    lengths = only("their count (int64, rank 1)", ir.DataType.INT64, 1, but=embedded)
-    scales = only(f"the {SCALES} scales (float, rank 1)", ir.DataType.FLOAT, 1)
-    if (size := _shape(scales)[0]) != SCALES and isinstance(size, int):
-        raise Refusal(
-            f"{where}: is no Piper voice: its input {scales.name} holds {size} number{'s' * (size != 1)}, not {SCALES} "
-            "scales; export it with the three in one input, as piper's export_onnx does: noise, length, noise width."
-        )
+    ids, lengths, scales = _pipers_own(real, where)
     for name in seam.speaker_inputs:
         if table_rows(value_named(graph, name)) is None:
             raise Refusal(f"{where}: the input {name} reaches the speaker embedding, but is the id of nothing in it.")
@@ -164,6 +141,38 @@ def find_inputs(graph: ir.Graph, seam: VitsSeam, where: str) -> VoiceInputs:
         tuple(str(value.name) for value in further if value not in read),
         _shape(ids),
     )
+
+
+def _pipers_own(real: list[ir.Value], where: str) -> tuple[ir.Value, ir.Value, ir.Value]:
+    """Ids, their count and scales among `real`, the inputs that are no weights."""
+
+    def of(dtype: ir.DataType, rank: int) -> list[ir.Value]:
+        return [value for value in real if value.dtype == dtype and _rank(value) == rank]
+
+    def first(what: str, found: list[ir.Value]) -> ir.Value:
+        if not found:
+            raise Refusal(f"{where}: is no Piper voice: it has no input for {what}.")
+        return found[0]
+
+    # Further inputs may have type and rank of these; and a speaker's or a language's id those of the count.
+    likeliest = sorted(of(ir.DataType.INT64, 2), key=lambda value: table_rows(value) is None)
+    ids = first("the phoneme ids (int64, rank 2)", likeliest)
+    batch, phonemes = _shape(ids)
+    if isinstance(phonemes, int) or (isinstance(batch, int) and batch != 1):
+        raise Refusal(
+            f"{where}: its input {ids.name} is {_sizes(_shape(ids))}, and the gates speak one sentence of any length; "
+            "export it with dynamic axes, as piper's export_onnx does."
+        )
+    counts = [value for value in of(ir.DataType.INT64, 1) if table_rows(value) is None]
+    lengths = first("their count (int64, rank 1)", counts)
+    likeliest = sorted(of(ir.DataType.FLOAT, 1), key=lambda value: _shape(value) != (SCALES,))
+    scales = first(f"the {SCALES} scales (float, rank 1)", likeliest)
+    if (size := _shape(scales)[0]) != SCALES and isinstance(size, int):
+        raise Refusal(
+            f"{where}: is no Piper voice: its input {scales.name} holds {size} number{'s' * (size != 1)}, not {SCALES} "
+            "scales; export it with the three in one input, as piper's export_onnx does: noise, length, noise width."
+        )
+    return ids, lengths, scales
 
 
 def table_rows(given: ir.Value) -> int | None:

@@ -72,6 +72,20 @@ def test_inputs_are_found_in_another_order(tmp_path: Path) -> None:
     assert inputs.speaker.name == "sid"
 
 
+@pytest.mark.parametrize(
+    ("kind", "shape"),
+    [(TensorProto.INT64, ("batch_size", "phonemes")), (TensorProto.FLOAT, ("batch_size",)), (TensorProto.FLOAT, (1,))],
+)
+def test_inputs_are_found_behind_further_ones_of_their_type_and_rank(tmp_path: Path, kind: int, shape: Any) -> None:
+    model = _read_by_the_scales(_with_input(voice_model(), kind, shape), "Shape")
+    given = list(model.graph.input)
+    del model.graph.input[:]
+    model.graph.input.extend([given[-1], *given[:-1]])
+    inputs = open_voice(save(tmp_path / "voice.onnx", model)).inputs
+    assert (inputs.ids, inputs.lengths, inputs.scales) == ("input", "input_lengths", "scales")
+    assert [extra.name for extra in inputs.extras] == ["more"]
+
+
 def test_inputs_without_names_are_the_speakers_first(tmp_path: Path) -> None:
     voice = open_voice(save(tmp_path / "voice.onnx", numbered(voice_model(EVERYTHING))))
     assert voice.inputs.names == ("0", "1", "2", "3", "4", "5")
