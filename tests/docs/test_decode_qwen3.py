@@ -56,7 +56,7 @@ def decoding(tmp_path_factory: pytest.TempPathFactory) -> Decoding:
     folder = tmp_path_factory.mktemp("decoding")
     (folder / "decode_qwen3.py").write_text(PROGRAM, encoding="utf-8")
     snapshot = write_snapshot(folder / "snapshot", REDUCED, stand_in(REDUCED, 0))
-    checkpoint = locate(str(snapshot), lambda text: Path(text))
+    checkpoint = locate(str(snapshot), lambda text, _: Path(text))
     opening = Opening(checkpoint, StageOptions(codes=f"{MAIN},{FIRST}"), open_session)
     assert opening.host is not None
     ir.save(opening.host, folder / HOST_FILE)

@@ -48,7 +48,8 @@ def test_widths_of_the_durations_page_are_the_codes() -> None:
     assert measured == (128, 192, 384, 512)
     assert duration_encoder.widths_of(StageOptions(widths=",".join(map(str, measured)))) == measured
     text = prose(DURATIONS)
-    assert f"{asked.replace(',', ' and ')} are the default, {duration_encoder.WIDEST} is the widest" in text
+    assert f"{asked.replace(',', ' and ')} are the default" in text
+    assert f"{duration_encoder.WIDEST} is the widest, {duration_encoder.NARROWEST} the narrowest" in text
     assert duration_encoder.MOST_WIDTHS == 8
     assert "eight widths the most" in text
     assert f"up to {duration_encoder.KEPT_WIDTH} tokens" in text

@@ -112,7 +112,7 @@ def test_tensors_of_the_page_are_a_steps() -> None:
     rows = {name: cells[0] for name, cells in table_rows(PAGE).items()}
     shapes = {}
     for seam in (HIDDEN, CODES):
-        checkpoint = locate("random", lambda text: PAGE)
+        checkpoint = locate("random", lambda text, _: PAGE)
         shapes.update(Opening(checkpoint, StageOptions(seam=seam), open_session).shapes(STEP))
     assert {name: sizes(rows[name]) for name in shapes} == shapes
     assert sizes(rows[CACHE_OUT]) == shapes[CACHE]
