@@ -74,7 +74,7 @@ class Request:
     )
     stage: str | None = _option("The family's stage; its first one by default.", STREAMING)
     checkpoint: str | None = _option(
-        "The checkpoint to convert: a file; a folder or random (qwen3, inflect), hf://OWNER/REPO (qwen3); a package's "
+        "The checkpoint to convert: a file; a folder, hf://OWNER/REPO or random (qwen3, inflect); a package's "
         "by default. A pattern ('voices/*.onnx') stands for many: engine and export convert each.",
         STREAMING,
     )

@@ -16,21 +16,30 @@ ADVICE = "give the folder of Inflect-Micro-v2 or Inflect-Nano-v2 with the config
 
 
 @dataclass(frozen=True)
-class AudioConfig:
-    """What the config states of the samples: their rate in Hz, and how many a frame has."""
+class Stated:
+    """What the config states of published graphs.
+
+    Attributes:
+        sample_rate: of the samples, in Hz.
+        hop: samples per frame.
+        channels: of the latent; None where it says nothing of the model.
+    """
 
     sample_rate: int
     hop: int
+    channels: int | None = None
 
 
-def read_audio(path: Path) -> AudioConfig:
-    """The rate and the hop in `path`.
+def read_stated(path: Path) -> Stated:
+    """What stands in `path` of samples and latent.
 
     Raises:
         UserInput: it is no config of Inflect v2; the key is named.
     """
-    data = _keys(path).inner("data")
-    return AudioConfig(data.size("sampling_rate", largest=_HIGHEST_RATE), data.size("hop_length"))
+    keys = _keys(path)
+    data = keys.inner("data")
+    rate, hop = data.size("sampling_rate", largest=_HIGHEST_RATE), data.size("hop_length")
+    return Stated(rate, hop, keys.inner("model").size("inter_channels") if "model" in keys.data else None)
 
 
 def read_config(path: Path, symbols: int) -> InflectConfig:
@@ -39,7 +48,7 @@ def read_config(path: Path, symbols: int) -> InflectConfig:
     Raises:
         UserInput: it is no config of a model that is supported; the key is named.
     """
-    audio = read_audio(path)
+    stated = read_stated(path)
     keys = _keys(path).inner("model")
     keys.only("resblock", ("1",))
     keys.only("use_sdp", (False,))
@@ -56,10 +65,10 @@ def read_config(path: Path, symbols: int) -> InflectConfig:
         upsample_kernel_sizes=keys.sizes("upsample_kernel_sizes"),
         resblock_kernel_sizes=keys.sizes("resblock_kernel_sizes"),
         resblock_dilation_sizes=keys.lists("resblock_dilation_sizes"),
-        sample_rate=audio.sample_rate,
+        sample_rate=stated.sample_rate,
         n_vocab=symbols,
     )
-    for wrong in _faults(config, audio):
+    for wrong in _faults(config, stated.hop):
         raise UserInput(f"{path}: {wrong}; {ADVICE}.")
     return config
 
@@ -72,7 +81,7 @@ def _keys(path: Path) -> ConfigKeys:
     return ConfigKeys(path, read_object(path, ADVICE), "Inflect v2", ADVICE)
 
 
-def _faults(config: InflectConfig, audio: AudioConfig) -> list[str]:
+def _faults(config: InflectConfig, hop: int) -> list[str]:
     """What does not fit together, each as a clause."""
     rates, kernels = config.upsample_rates, config.upsample_kernel_sizes
     widths, dilations = config.resblock_kernel_sizes, config.resblock_dilation_sizes
@@ -89,6 +98,6 @@ def _faults(config: InflectConfig, audio: AudioConfig) -> list[str]:
             k < r or (k - r) % 2 for r, k in zip(rates, kernels, strict=False)
         ),
         "resblock_kernel_sizes and resblock_dilation_sizes must be of one length": len(widths) != len(dilations),
-        f"data.hop_length is {audio.hop}, and upsample_rates make {prod(rates)}": audio.hop != prod(rates),
+        f"data.hop_length is {hop}, and upsample_rates make {prod(rates)}": hop != prod(rates),
     }
     return [clause for clause, wrong in found.items() if wrong]

@@ -14,7 +14,7 @@ from contracts.contract import RANDOM
 from contracts.errors import Refusal
 from contracts.seed import SEED
 from converters.inflect.checkpoint import STAND_INS, Kind, find_files
-from converters.inflect.config import ADVICE, AudioConfig, read_audio, read_config
+from converters.inflect.config import ADVICE, Stated, read_config, read_stated
 from converters.inflect.seam import SliceSeam, find_slice
 from converters.inflect.voice import Graphs, Voice, check_finite, open_voice
 from converters.onnx_file import load_external, read_onnx
@@ -24,6 +24,9 @@ from surgery.decompose_functions import decompose_functions
 
 SYMBOLS = "enc_p.emb.weight"
 """The table of symbols, whose rows no config states."""
+
+FEWEST_SYMBOLS = 2
+"""Of which something can be said: the blank, and one more."""
 
 
 @dataclass(frozen=True)
@@ -44,14 +47,14 @@ def open_checkpoint(checkpoint: Checkpoint) -> Voice | Slice:
     """
     if checkpoint.source.kind == RANDOM:
         config = STAND_INS[checkpoint.source.name][1]
-        return open_voice(_stand_in_graphs(config, checkpoint.source.name), AudioConfig(config.sample_rate, config.hop))
+        return open_voice(_stand_in_graphs(config, checkpoint.source.name), Stated(config.sample_rate, config.hop))
     found = find_files(checkpoint.path)
     if found.kind is Kind.SLICE:
         return open_slice(found.files[0])
     if found.kind is Kind.GRAPHS:
         decode, duration = found.files[:2]
         graphs = Graphs(_read(duration), _read(decode), str(duration), str(decode))
-        return open_voice(graphs, None if found.config is None else read_audio(found.config))
+        return open_voice(graphs, None if found.config is None else read_stated(found.config))
     weights, config_path = found.files
     return _open_weights(weights, config_path)
 
@@ -82,8 +85,12 @@ def _open_weights(path: Path, config_path: Path) -> Voice:
     table = weights.get(SYMBOLS)
     if table is None or table.ndim != 2:
         raise Refusal(f"{path}: is no checkpoint of Inflect v2: it lacks the table {SYMBOLS}; {ADVICE}.")
+    if table.shape[0] < FEWEST_SYMBOLS:
+        raise Refusal(
+            f"{path}: its table {SYMBOLS} has 1 row or none, and a sentence has a blank and symbols; {ADVICE}."
+        )
     config = read_config(config_path, symbols=table.shape[0])
-    return open_voice(_traced(weights, config, str(path)), AudioConfig(config.sample_rate, config.hop))
+    return open_voice(_traced(weights, config, str(path)), Stated(config.sample_rate, config.hop))
 
 
 def _stand_in_graphs(config: InflectConfig, name: str) -> Graphs:

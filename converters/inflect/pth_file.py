@@ -17,7 +17,7 @@ WRAPPERS = ("model", "state_dict")
 """Keys that a state dict stands under: the release's, and what training frameworks write."""
 
 _WHAT_FOR = "it reads the release's model.pth"
-_INSTEAD = f"{ADVICE[0].upper()}{ADVICE[1:]}, or with its onnx folder"
+_INSTEAD = f"{ADVICE}, or with its onnx folder"
 
 
 def read_pth(path: Path) -> Weights:

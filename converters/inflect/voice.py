@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import onnx_ir as ir
 
 from contracts.errors import Refusal, UserInput
-from converters.inflect.config import AudioConfig
+from converters.inflect.config import Stated
 from converters.inflect.seam import Seam, find_seam
 from converters.onnx_join import joined
 from converters.stages import Array
@@ -76,8 +77,8 @@ class Voice:
         return {self.seam.scale: np.full((1,) * rank, noise_scale, np.float32)}
 
 
-def open_voice(graphs: Graphs, stated: AudioConfig | None) -> Voice:
-    """The model of these graphs; `stated` is what its config says of the samples.
+def open_voice(graphs: Graphs, stated: Stated | None) -> Voice:
+    """The model of these graphs; `stated` is what its config says of them.
 
     Raises:
         Refusal: they are no Inflect v2, not two of one, or hold what is not finite.
@@ -87,11 +88,8 @@ def open_voice(graphs: Graphs, stated: AudioConfig | None) -> Voice:
         check_finite(model, name)
     seam = find_seam(graphs.decode, graphs.decode_name)
     ids, lengths, length_scale = _duration_inputs(graphs)
-    if stated is not None and stated.hop != seam.hop:
-        raise UserInput(
-            f"{graphs.decode_name}: has {seam.hop} samples a frame (hop), and config.json says {stated.hop}; give the "
-            "config.json it came with, or none."
-        )
+    if stated is not None:
+        _check_stated(stated, graphs, seam)
     return Voice(
         graphs=graphs,
         seam=seam,
@@ -102,6 +100,20 @@ def open_voice(graphs: Graphs, stated: AudioConfig | None) -> Voice:
         symbols=_symbols(graphs, ids),
         sample_rate=SAMPLE_RATE if stated is None else stated.sample_rate,
     )
+
+
+def _check_stated(stated: Stated, graphs: Graphs, seam: Seam) -> None:
+    channels = shape[1] if (shape := value_named(graphs.decode.graph, seam.noise).shape) else None
+    remedy = "give the config.json it came with, or none"
+    if stated.hop != seam.hop:
+        raise UserInput(
+            f"{graphs.decode_name}: has {seam.hop} samples a frame (hop), and config.json says {stated.hop}; {remedy}."
+        )
+    if isinstance(channels, int) and stated.channels not in (None, channels):
+        raise UserInput(
+            f"{graphs.decode_name}: has a latent of {channels} channels, and config.json says {stated.channels} "
+            f"(inter_channels); {remedy}."
+        )
 
 
 def check_finite(model: ir.Model, where: str) -> None:
@@ -218,9 +230,33 @@ def _wires(graphs: Graphs, seam: Seam) -> dict[str, str]:
             f"{graphs.decode_name}: takes {', '.join(missing)}, and {graphs.duration_name} gives "
             f"{', '.join(sorted(given))}: they are not two of one release."
         )
+    for name in wanted:
+        _check_wire(graphs, name)
     if dict(graphs.duration.opset_imports) != dict(graphs.decode.opset_imports):
         raise Refusal(f"{graphs.decode_name} and {graphs.duration_name} state other opsets: give two of one release.")
     return {name: name for name in wanted}
+
+
+def _check_wire(graphs: Graphs, name: str) -> None:
+    """See that what `duration` gives fits the input of `decode`, as far as both state their shapes."""
+    taken, given = _sizes(graphs.decode.graph.inputs, name), _sizes(graphs.duration.graph.outputs, name)
+    if taken and isinstance(taken[2], int):
+        raise Refusal(
+            f"{graphs.decode_name}: its input {name} is of {taken[2]} frames, and gates need any number; export it "
+            "with that axis dynamic, or give the slice behind its latent."
+        )
+    widths = [shape[1] for shape in (taken, given) if shape and isinstance(shape[1], int)]
+    if len(set(widths)) > 1:
+        raise Refusal(
+            f"{graphs.decode_name}: takes {name} of {widths[0]} channels, and {graphs.duration_name} gives "
+            f"{widths[1]}: they are not two of one release."
+        )
+
+
+def _sizes(values: Sequence[ir.Value], name: str) -> tuple[int | ir.SymbolicDim, ...]:
+    """What one of them states of its three axes; nothing where it states none, or other ones."""
+    shape = next(value.shape for value in values if value.name == name)
+    return () if shape is None or len(shape) != _AXES else tuple(shape)
 
 
 def _symbols(graphs: Graphs, ids: str) -> int:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from contracts.errors import UserInput
-from converters.inflect.config import AudioConfig, read_audio, read_config
+from converters.inflect.config import Stated, read_config, read_stated
 from models.inflect.config import MICRO
 from tests.converters.inflect.releases import SMALL, config_json, write_config
 
@@ -29,9 +29,13 @@ def test_read_config_reads_what_the_release_states(tmp_path: Path) -> None:
     assert read_config(write_config(tmp_path, MICRO) / "config.json", symbols=178) == MICRO
 
 
-def test_read_audio_needs_no_sizes(tmp_path: Path) -> None:
+def test_read_stated_needs_no_sizes(tmp_path: Path) -> None:
     path = write(tmp_path, {"data": {"sampling_rate": 24000, "hop_length": 256}})
-    assert read_audio(path) == AudioConfig(24000, 256)
+    assert read_stated(path) == Stated(24000, 256)
+
+
+def test_read_stated_tells_the_latents_width_where_it_is_there(tmp_path: Path) -> None:
+    assert read_stated(write_config(tmp_path, MICRO) / "config.json") == Stated(24000, 256, 192)
 
 
 @pytest.mark.parametrize(

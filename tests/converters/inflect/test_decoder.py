@@ -147,6 +147,10 @@ def _without_table(held: dict[str, torch.Tensor]) -> None:
     del held["enc_p.emb.weight"]
 
 
+def _one_symbol(held: dict[str, torch.Tensor]) -> None:
+    held["enc_p.emb.weight"] = held["enc_p.emb.weight"][:1]
+
+
 def _too_much(held: dict[str, torch.Tensor]) -> None:
     held["emb_g.weight"] = torch.ones(4, 8)
 
@@ -168,6 +172,7 @@ def _not_finite(held: dict[str, torch.Tensor]) -> None:
     [
         (_lacking, r"lacks 1 tensor: 'dec\.conv_post\.weight'"),
         (_without_table, r"it lacks the table enc_p\.emb\.weight"),
+        (_one_symbol, r"its table enc_p\.emb\.weight has 1 row"),
         (_too_much, r"has what no Inflect model has, 1 tensor: 'emb_g\.weight'"),
         (_half_a_norm, r"'dec\.ups\.0\.weight_v' is half of a weight norm"),
         (_other_shape, r"the tensor 'dec\.conv_pre\.weight' is \(16, 9, 7\)"),

@@ -48,7 +48,7 @@ def test_read_pth_names_what_is_no_checkpoint(tmp_path: Path, held: Any, told: s
     ("data", "told"),
     [
         (b"", "is empty"),
-        (b"{}", "is no torch checkpoint, whatever its name says; Give the folder of Inflect-Micro-v2"),
+        (b"{}", "is no torch checkpoint, whatever its name says; give the folder of Inflect-Micro-v2"),
         (b"PK\x03\x04", "is no torch checkpoint, or is damaged"),
     ],
 )

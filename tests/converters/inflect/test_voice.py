@@ -10,7 +10,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from contracts.errors import Refusal, UserInput
-from converters.inflect.config import AudioConfig
+from converters.inflect.config import Stated
 from converters.inflect.voice import Graphs, Voice, decoder_cut, host_half, open_voice, watched_decode
 from models.inflect.config import MICRO
 from surgery.fold_constants import fold_constants
@@ -25,7 +25,7 @@ EXACT_DB = 120.0
 """The same operators on the same numbers: fp32 rounding at most."""
 
 
-def opened(pair: tuple[onnx.ModelProto, onnx.ModelProto] | None = None, stated: AudioConfig | None = None) -> Voice:
+def opened(pair: tuple[onnx.ModelProto, onnx.ModelProto] | None = None, stated: Stated | None = None) -> Voice:
     duration, decode = pair or graphs()
     return open_voice(Graphs(ir.from_proto(duration), ir.from_proto(decode), "duration.onnx", "decode.onnx"), stated)
 
@@ -51,7 +51,7 @@ def test_open_voice_finds_what_belongs_together() -> None:
     assert voice.wires == {"m_p_exp": "m_p_exp", "logs_p_exp": "logs_p_exp", "y_mask": "y_mask"}
     assert voice.symbols == SMALL.n_vocab
     assert voice.sample_rate == 24_000  # family-facts
-    assert opened(stated=AudioConfig(16_000, 8)).sample_rate == 16_000
+    assert opened(stated=Stated(16_000, 8)).sample_rate == 16_000
 
 
 def test_decoder_cut_makes_the_published_waveform_of_the_latent() -> None:
@@ -134,9 +134,19 @@ def _no_table(duration: onnx.ModelProto, decode: onnx.ModelProto) -> None:
     duration.graph.node.insert(0, helper.make_node("Identity", ["tokens"], ["same"]))
 
 
+def _wider(duration: onnx.ModelProto, decode: onnx.ModelProto) -> None:
+    decode.CopyFrom(graphs(dataclasses.replace(SMALL, inter_channels=12))[1])
+
+
+def _fixed(duration: onnx.ModelProto, decode: onnx.ModelProto) -> None:
+    decode.graph.input[0].type.tensor_type.shape.dim[2].dim_value = 64
+
+
 @pytest.mark.parametrize(
     ("damage", "told"),
     [
+        (_wider, r"decode\.onnx: takes m_p_exp of 12 channels, and duration\.onnx gives 8: they are not two of one"),
+        (_fixed, r"decode\.onnx: its input m_p_exp is of 64 frames, and gates need any number; export it with that"),
         (_fewer_outputs, r"decode\.onnx: takes logs_p_exp, and duration\.onnx gives m_p_exp, y_mask: they are not two"),
         (_other_opset, r"decode\.onnx and duration\.onnx state other opsets: give two of one release"),
         (_float_ids, r"duration\.onnx: is not Inflect v2's: it has 0 inputs for the token ids"),
@@ -154,7 +164,12 @@ def test_open_voice_says_what_does_not_fit(damage: object, told: str) -> None:
 
 def test_open_voice_names_both_hops_when_the_config_is_another_models() -> None:
     with pytest.raises(UserInput, match=r"has 8 samples a frame \(hop\), and config\.json says 256"):
-        opened(stated=AudioConfig(24_000, 256))
+        opened(stated=Stated(24_000, 256))
+
+
+def test_open_voice_names_both_widths_when_the_config_is_another_models() -> None:
+    with pytest.raises(UserInput, match=r"a latent of 8 channels, and config\.json says 192 \(inter_channels\); give"):
+        opened(stated=Stated(24_000, 8, 192))
 
 
 def test_feeds_have_the_ranks_of_the_inputs_they_are_for() -> None:
