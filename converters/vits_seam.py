@@ -185,7 +185,7 @@ def _inputs_behind(graph: ir.Graph, values: list[ir.Value]) -> list[ir.Value]:
 
 
 def _no_voice(where: str, reason: str) -> Refusal:
-    return Refusal(f"{where}: is not a VITS voice: {reason}.")
+    return Refusal(f"{where}: is not a VITS voice: {reason}; give one as piper's export_onnx writes it.")
 
 
 def _name(value: ir.Value) -> str:

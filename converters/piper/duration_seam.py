@@ -125,7 +125,9 @@ def _only(nodes: list[ir.Node], where: str, does_what: str, kind: str) -> ir.Nod
 
 
 def _no_seam(where: str, reason: str) -> Refusal:
-    return Refusal(f"{where}: has no duration encoder that can be told from the rest: {reason}.")
+    return Refusal(
+        f"{where}: has no duration encoder that can be told from the rest: {reason}; --stage decoder needs none."
+    )
 
 
 def _name(value: ir.Value) -> str:

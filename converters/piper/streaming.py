@@ -45,8 +45,8 @@ def locate(text: str, fetch_hub: FetchHub) -> Checkpoint:
     if path.is_dir() and (path / f"{DECODER}.onnx").is_file():
         path = path / f"{DECODER}.onnx"
     if not path.is_file():
-        what = "is a folder, a file is expected" if path.is_dir() else "there is no such file"
-        raise UserInput(f"--checkpoint {path}: {what}.")
+        folder = f"is a folder without a streaming voice's {DECODER}.onnx; name a voice's .onnx file in it"
+        raise UserInput(f"--checkpoint {path}: {folder if path.is_dir() else 'there is no such file'}.")
     partner = _partner(path)
     if partner is None or not partner.is_file():
         return Checkpoint(path, Source(path.name, sha256_of(path), "checkpoint"))

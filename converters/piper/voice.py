@@ -12,7 +12,7 @@ import onnx_ir as ir
 from contracts.errors import Refusal, UserInput
 from converters.piper.config import VoiceConfig, read_config
 from converters.piper.streaming import read_voice
-from converters.piper.voice_inputs import VoiceInputs, find_inputs, table_rows
+from converters.piper.voice_inputs import EXPORT_IT, VoiceInputs, find_inputs, table_rows
 from converters.stages import Array
 from converters.vits_seam import VitsSeam, find_vits_seam
 from surgery.graph import descendants, value_named
@@ -74,7 +74,9 @@ def open_voice(path: Path, sample_rate: int | None = None) -> Voice:
     inputs = find_inputs(model.graph, seam, str(path))
     symbols = table_rows(value_named(model.graph, inputs.ids))
     if symbols is None:
-        raise Refusal(f"{path}: is no Piper voice: its input {inputs.ids} does not index a phoneme embedding.")
+        raise Refusal(
+            f"{path}: is no Piper voice: its input {inputs.ids} does not index a phoneme embedding; {EXPORT_IT}"
+        )
     speakers, languages = (
         1 if given is None else table_rows(value_named(model.graph, given.name)) or 1
         for given in (inputs.speaker, inputs.language)

@@ -26,6 +26,9 @@ LANGUAGE_NAMES = ("lid", "lang")
 
 _WHOLE = (ir.DataType.INT64, ir.DataType.INT32)
 
+EXPORT_IT = "export it with piper's export_onnx, whose voices take ids, their count and three scales in one input."
+"""What to do where a voice is fed otherwise."""
+
 _FED = frozenset(
     {ir.DataType.BOOL, ir.DataType.FLOAT16, ir.DataType.FLOAT, ir.DataType.DOUBLE}
     | {ir.DataType[f"{sign}INT{bits}"] for sign in ("", "U") for bits in (8, 16, 32, 64)}
@@ -151,7 +154,7 @@ def _pipers_own(real: list[ir.Value], where: str) -> tuple[ir.Value, ir.Value, i
 
     def first(what: str, found: list[ir.Value]) -> ir.Value:
         if not found:
-            raise Refusal(f"{where}: is no Piper voice: it has no input for {what}.")
+            raise Refusal(f"{where}: is no Piper voice: it has no input for {what}; {EXPORT_IT}")
         return found[0]
 
     # Further inputs may have type and rank of these; and a speaker's or a language's id those of the count.
@@ -170,7 +173,7 @@ def _pipers_own(real: list[ir.Value], where: str) -> tuple[ir.Value, ir.Value, i
     if (size := _shape(scales)[0]) != SCALES and isinstance(size, int):
         raise Refusal(
             f"{where}: is no Piper voice: its input {scales.name} holds {size} number{'s' * (size != 1)}, not {SCALES} "
-            "scales; export it with the three in one input, as piper's export_onnx does: noise, length, noise width."
+            f"scales; {EXPORT_IT}"
         )
     return ids, lengths, scales
 

@@ -106,6 +106,6 @@ def test_seam_is_refused_when_durations_are_told_from_two_convolutions(tmp_path:
 def test_seam_is_refused_when_nothing_rounds_the_durations(tmp_path: Path) -> None:
     model = voice_model()
     node_of(model, DURATIONS).op_type = "Identity"
-    text = "one node is expected that rounds the durations (Ceil, Floor, Round), and there are 0."
+    text = "rounds the durations (Ceil, Floor, Round), and there are 0; --stage decoder needs none."
     with pytest.raises(Refusal, match=re.escape(text)):
         found(tmp_path, model)

@@ -122,7 +122,7 @@ def test_locate_takes_any_other_voice_as_its_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("named", "says"), [("", "is a folder, a file is expected"), ("x.onnx", "there is no such file")]
+    ("named", "says"), [("", "is a folder .*; name a voice's .onnx file in it"), ("x.onnx", "there is no such file")]
 )
 def test_locate_says_what_is_wrong_when_there_is_no_such_file(tmp_path: Path, named: str, says: str) -> None:
     with pytest.raises(UserInput, match=rf"^--checkpoint .*: {says}\.$"):

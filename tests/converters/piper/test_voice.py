@@ -189,7 +189,7 @@ def test_open_voice_names_the_input_that_is_missing(
     model = voice_model()
     position = [value.name for value in model.graph.input].index(gone)
     model.graph.input[position].CopyFrom(helper.make_tensor_value_info(gone, dtype, [None] * rank))
-    with pytest.raises(Refusal, match=says):
+    with pytest.raises(Refusal, match=rf"no input for .*{says}; export it with piper's export_onnx"):
         open_voice(save(tmp_path / "voice.onnx", model))
 
 
@@ -201,7 +201,7 @@ def test_open_voice_is_refused_when_the_ids_index_no_embedding(tmp_path: Path) -
     nodes = [cast, *model.graph.node]
     del model.graph.node[:]
     model.graph.node.extend(nodes)
-    with pytest.raises(Refusal, match="input input does not index a phoneme embedding"):
+    with pytest.raises(Refusal, match="input input does not index a phoneme embedding; export it"):
         open_voice(save(tmp_path / "voice.onnx", model))
 
 

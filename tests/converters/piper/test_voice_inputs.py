@@ -170,7 +170,9 @@ def test_an_id_that_looks_up_nothing_in_the_speakers_embedding_is_refused_by_nam
 def test_scales_of_another_number_are_refused_with_both(tmp_path: Path, size: int, told: str) -> None:
     model = voice_model()
     model.graph.input[2].type.tensor_type.shape.dim[0].dim_value = size
-    with pytest.raises(Refusal, match=rf"its input scales holds {told} not 3 scales; export it with the three in one"):
+    with pytest.raises(
+        Refusal, match=rf"its input scales holds {told} not 3 scales; export it with piper's export_onnx"
+    ):
         open_voice(save(tmp_path / "voice.onnx", model))
 
 
