@@ -5,14 +5,15 @@ Relative attention is exported with them. They are right in the toolkit's simula
 
 A chain only moves numbers and adds others, so the gate runs it on the numbers of its own elements and looks where they
 come out, whatever its operators are and in whatever order: it is a shift where each row of the result takes, somewhere
-in the same column, from the next row of what was padded, one column further on or back. Rows cut into blocks, phases
-that are interleaved and padding around a convolution do not: there a row stays a row, or is cut into several.
+in the same column, from the next row of what was padded, one column further on or back. Rows and columns are the last
+two axes, or two neighbours ahead of axes that stay (heads behind them). Rows cut into blocks, phases that are
+interleaved and padding around a convolution do not: there a row stays a row, or is cut into several.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,8 +39,12 @@ _REMEDY = (
 _PADDING = frozenset({"Pad", "Concat"})
 _CUTTING = frozenset({"Slice", "Split"})
 _FOLDING = frozenset({"Reshape", "Flatten"})
-_MOVING = _PADDING | _CUTTING | _FOLDING | {"Identity", "Unsqueeze", "Squeeze", "Transpose"}
+_AXES = frozenset({"Unsqueeze", "Squeeze"})
+_MOVING = _PADDING | _CUTTING | _FOLDING | _AXES | {"Identity", "Transpose"}
 """Operators that move the numbers of one input, or add others."""
+
+_KEEPING = frozenset({"Add", "Cast", "Div", "Dropout", "Mul", "Neg", "Sub"})
+"""Operators that leave each number where it is, beside one number for all of them."""
 
 LARGEST_FOLLOWED = 2**27
 """Elements of a chain's input that it is run on (1 GiB of numbers); the largest tensor of a voice here has 2^22."""
@@ -49,7 +54,7 @@ Array = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class _Chain:
-    """Nodes that move one tensor, `source`, in order; the first pads it."""
+    """Nodes that move one tensor, `source`, in order."""
 
     source: ir.Value
     nodes: tuple[ir.Node, ...]
@@ -69,16 +74,15 @@ def relative_shifts(shaped: ir.Model) -> Verdict:
     found: list[ir.Node] = []
     checked = 0
     for graph in shaped.graphs():
-        chains: dict[ir.Value, _Chain] = {}
+        chains: dict[ir.Value, tuple[_Chain, ...]] = {}
         for node in graph:
-            chain = _chain_to(node, chains)
-            if chain is None:
-                continue
-            checked += chain.may_shift
-            if chain.may_shift and _shifts(chain):
+            ending = _chains_to(node, chains)
+            may = [chain for chain in ending if chain.may_shift]
+            checked += bool(may)
+            if any(_shifts(chain) for chain in may):
                 found.append(node)  # what is behind it is no news
-            else:
-                chains.update(dict.fromkeys(node.outputs, chain))
+            elif ending:
+                chains.update(dict.fromkeys(node.outputs, ending))
     texts = [f"op {node.op_type}, {node_label(node)}" for node in found]
     detail = f"{listed(texts)} (the end of a chain that shifts rows: {_REMEDY})" if found else _told(checked)
     return at_most(GATE, len(found), 0, "chains", detail)
@@ -88,25 +92,37 @@ def _told(checked: int) -> str:
     return f"{checked} places behind Pad, Reshape and Slice, none of which shifts rows"
 
 
-def _chain_to(node: ir.Node, chains: dict[ir.Value, _Chain]) -> _Chain | None:
-    """The chain that ends with `node`; None where it moves nothing that was padded."""
+def _chains_to(node: ir.Node, chains: Mapping[ir.Value, tuple[_Chain, ...]]) -> tuple[_Chain, ...]:
+    """The chains that end with `node`: from the first that pads on, and from where rows were put in one before that."""
     moved = _moved(node)
     if moved is None:
-        return None
-    before = chains.get(moved)
-    if before is not None:
-        return _Chain(before.source, (*before.nodes, node))
-    return _Chain(moved, (node,)) if node.op_type in _PADDING else None
+        return ()
+    before = chains.get(moved, ())
+    ending = tuple(_Chain(chain.source, (*chain.nodes, node)) for chain in before)
+    padded = any(other.op_type in _PADDING for chain in before for other in chain.nodes)
+    begins = node.op_type in _PADDING and not padded
+    begins |= node.op_type in _FOLDING | _AXES and not before
+    return (*ending, _Chain(moved, (node,))) if begins else ending
 
 
 def _moved(node: ir.Node) -> ir.Value | None:
-    """The input that `node` moves, where all others are constant; None where it does something else."""
-    if node.domain not in ("", "ai.onnx") or node.op_type not in _MOVING:
+    """The input that `node` moves, or leaves as it is; None where it does something else.
+
+    Lists that are computed make a chain that cannot be followed; others are constant.
+    """
+    if node.domain not in ("", "ai.onnx") or node.op_type not in _MOVING | _KEEPING:
         return None
     varying = [value for value in node.inputs if value is not None and _constant(value) is None]
-    if len(varying) != 1 or (node.op_type != "Concat" and varying[0] is not node.inputs[0]):
-        return None
-    return varying[0]
+    if node.op_type == "Concat" or node.op_type in _KEEPING:
+        alone = len(varying) == 1 and (node.op_type == "Concat" or _beside_one_number(node))
+        return varying[0] if alone else None
+    return node.inputs[0] if node.inputs and node.inputs[0] in varying else None
+
+
+def _beside_one_number(node: ir.Node) -> bool:
+    """Whether what `node` computes with is one number."""
+    arrays = [_constant(value) for value in node.inputs if value is not None]
+    return all(array.size == 1 and array.ndim <= 1 for array in arrays if array is not None)
 
 
 def _constant(value: ir.Value) -> NDArray[Any] | None:
@@ -122,24 +138,45 @@ def _shifts(chain: _Chain) -> bool:
         return False
     sizes = shape.numpy()
     results = None if math.prod(sizes) > LARGEST_FOLLOWED else _followed(chain, sizes)
-    return results is None or any(_is_shifted(numbers, sizes[-1]) for numbers in results)
+    return results is None or any(_is_shifted(numbers, sizes) for numbers in results)
 
 
-def _is_shifted(numbers: Array, columns: int) -> bool:
-    """Whether each row of `numbers` takes from the next row, one column on or back, than the row before it.
+def _is_shifted(numbers: Array, sizes: Sequence[int]) -> bool:
+    """Whether rows of `numbers` are shifted, along the last two axes or two ahead of them.
 
     Args:
         numbers: which element stands at each place, counted from 1; 0 or less for one that was added.
-        columns: how many the rows had.
+        sizes: of what was moved.
     """
-    if numbers.ndim < 2 or min(numbers.shape[-2:]) < 2 or not numbers.size:
+    if not numbers.size:
         return False
-    row, column = (numbers - 1) // columns, (numbers - 1) % columns
+    most = min(numbers.ndim, len(sizes))
+    return any(_is_shifted_along(numbers, sizes, back) for back in range(2, most + 1))
+
+
+def _is_shifted_along(numbers: Array, sizes: Sequence[int], back: int) -> bool:
+    """Whether each row takes from the next row, one column on or back, than the row before it, where that can be told.
+
+    Args:
+        numbers, sizes: see `_is_shifted`.
+        back: rows are the axis that stands so far from the end, columns the one behind it.
+    """
+    axis = numbers.ndim - back
+    if min(numbers.shape[axis : axis + 2]) < (2 if back == 2 else _FEWEST_AHEAD):
+        return False
+    stride = math.prod(sizes[len(sizes) - back + 2 :])
+    columns, rows = sizes[len(sizes) - back + 1], sizes[len(sizes) - back]
+    column = (numbers - 1) // stride % columns
+    row = (numbers - 1) // (stride * columns) % rows
     real = numbers > 0
-    pairs = real[..., 1:, :] & real[..., :-1, :]
-    next_row = np.diff(row, axis=-2) == 1
-    beside = np.abs(np.diff(column, axis=-2)) == 1
-    return bool((pairs & next_row & beside).any(axis=-1).all())
+    pairs = np.delete(real, 0, axis) & np.delete(real, -1, axis)
+    diagonal = pairs & (np.diff(row, axis=axis) == 1) & (np.abs(np.diff(column, axis=axis)) == 1)
+    told, shifted = pairs.any(axis=axis + 1), diagonal.any(axis=axis + 1)
+    return bool(told.any() and (shifted | ~told).all())
+
+
+_FEWEST_AHEAD = 3
+"""Rows and columns of axes ahead of the last two: of two rows one step tells too little."""
 
 
 def _followed(chain: _Chain, sizes: Sequence[int]) -> list[Array] | None:
@@ -147,6 +184,9 @@ def _followed(chain: _Chain, sizes: Sequence[int]) -> list[Array] | None:
     constants: dict[str, onnx.TensorProto] = {}
     protos = []
     for node in chain.nodes:
+        if node.op_type in _KEEPING:
+            protos.append(helper.make_node("Identity", [_name_of_moved(node)], [str(node.outputs[0].name)]))
+            continue
         proto = ir.to_proto(node)
         proto.domain = ""
         protos.append(proto)
@@ -175,6 +215,11 @@ def _followed(chain: _Chain, sizes: Sequence[int]) -> list[Array] | None:
         return [np.asarray(made) for made in evaluator.run(None, {source: numbers})]
     except Exception:  # noqa: BLE001 - whatever a graph that is no valid ONNX makes the evaluator raise
         return None
+
+
+def _name_of_moved(node: ir.Node) -> str:
+    moved = _moved(node)
+    return "" if moved is None else str(moved.name)
 
 
 _PAD_VALUE = 2

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 import pytest
-from onnx import helper
+from onnx import TensorProto, helper
 
 from contracts.verdicts import Status
 from gates.graphs import with_shapes
@@ -136,6 +136,27 @@ SHIFTS: dict[str, Callable[[], ir.Model]] = {
     "Transformer-XL: a column before, one row less": lambda: moved(
         (1, 2, 4, 4), pad(0, 0, 0, 1, 0, 0, 0, 0), reshape(1, 2, 5, 4), cut([2], [1], [END]), reshape(1, 2, 4, 4)
     ),
+    "Transformer-XL's own order of axes, the heads last": lambda: moved(
+        (4, 4, 1, 2),
+        zeros(4, 1, 1, 2, axis=1, behind=True),
+        reshape(5, 4, 1, 2),
+        cut([0], [1], [END]),
+        reshape(4, 4, 1, 2),
+    ),
+    "rows in one already before they are padded": lambda: moved(
+        (1, 2, 4, 7), reshape(1, 2, 28), pad(0, 0, 0, 0, 0, 4), reshape(1, 2, 4, 8), cut([3], [0], [7])
+    ),
+    "a scale and a Cast between": lambda: moved(
+        (1, 2, 4, 4),
+        *to_distances(4)[:1],
+        ("Mul", [np.array(0.125, np.float32)], {}),
+        *to_distances(4)[1:3],
+        ("Cast", [], {"to": TensorProto.FLOAT}),
+        *to_distances(4)[3:],
+    ),
+    "rows that are scaled each by its own": lambda: moved(
+        (1, 2, 4, 4), *to_distances(4)[:1], ("Mul", [np.ones((4, 7), np.float32)], {}), *to_distances(4)[1:]
+    ),
     "conformer: a column before, distances halved": lambda: moved(
         (1, 2, 4, 7),
         zeros(1, 2, 4, 1, axis=3, behind=True),
@@ -185,6 +206,15 @@ INNOCENT: dict[str, Callable[[], ir.Model]] = {
     "one position": partial(shifted_to_positions, 1),
     "a chain without zeros": lambda: moved((1, 2, 4, 6), reshape(1, 2, 6, 4), cut([2], [0], [4])),
     "no moving operator": lambda: chain("Tanh", "Relu"),
+    "windows of an image": lambda: moved(
+        (1, 6, 6, 2),
+        pad(0, 0, 0, 0, 0, 2, 2, 0),
+        reshape(1, 2, 4, 2, 4, 2),
+        transpose(0, 1, 3, 2, 4, 5),
+        reshape(4, 16, 2),
+        cut([1], [0], [15]),
+        rank=3,
+    ),
 }
 
 
@@ -208,6 +238,53 @@ def test_gate_finds_a_chain_when_its_lists_are_made_by_nodes() -> None:
         del made.graph.initializers[str(value.name)]
         node.outputs[0].name = value.name
     assert relative_shifts(made).status is Status.FAILED
+
+
+def test_gate_fails_when_the_lists_of_a_chain_are_computed() -> None:
+    made = moved((1, 2, 4, 4), *to_distances(4))
+    for name in ("c1_0", "c3_0"):
+        sizes = made.graph.initializers[name]
+        halves = np.split(sizes.const_value.numpy(), [2])  # type: ignore[union-attr]
+        parts = [
+            ir.val(f"{name}/{i}", const_value=ir.tensor(half, name=f"{name}/{i}")) for i, half in enumerate(halves)
+        ]
+        for part in parts:
+            made.graph.register_initializer(part)
+        node = ir.node("Concat", parts, attributes={"axis": ir.AttrInt64("axis", 0)})
+        sizes.replace_all_uses_with(node.outputs[0])
+        made.graph.insert_before(made.graph[0], node)
+    assert relative_shifts(made).status is Status.FAILED
+
+
+RANDOM_CHAINS = 60
+
+
+def drawn_chain(rng: np.random.Generator) -> tuple[tuple[int, ...], list[Step], bool]:
+    """Rows that are padded, put in one, cut to others and cut again: of the padded length, or one more or less.
+
+    Returns:
+        The shape, the steps, and whether rows are shifted: whether the length of rows changes by one.
+    """
+    heads, rows = int(rng.integers(1, 3)), int(rng.integers(3, 6))
+    columns, before, behind = int(rng.integers(4, 8)), int(rng.integers(0, 2)), int(rng.integers(1, 4))
+    wide = columns + before + behind
+    change = int(rng.integers(-1, 2))
+    flat = rows * wide
+    short = -flat % (wide + change)
+    steps = [
+        pad(0, 0, 0, before, 0, 0, 0, behind),
+        reshape(1, heads, flat),
+        pad(0, 0, 0, 0, 0, short),
+        reshape(1, heads, (flat + short) // (wide + change), wide + change),
+        cut([2, 3], [0, before], [rows - 1, before + columns - 1]),
+    ]
+    return (1, heads, rows, columns), steps, change != 0
+
+
+@pytest.mark.parametrize("seed", range(RANDOM_CHAINS))
+def test_gate_tells_shifted_rows_from_others_whatever_their_sizes(seed: int) -> None:
+    shape, steps, shifted = drawn_chain(np.random.default_rng(seed))
+    assert relative_shifts(moved(shape, *steps)).measured == int(shifted)
 
 
 def test_gate_fails_when_a_chain_cannot_be_followed() -> None:
