@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import onnx_ir as ir
 import pytest
@@ -125,3 +127,66 @@ def test_weights_are_shared_with_the_original_when_it_is_rewritten() -> None:
     wanted = run(original, feed)["y"]
     rewrite_relative_attention().rewrite(original)
     np.testing.assert_array_equal(run(original, feed)["y"], wanted)
+
+
+@dataclass(frozen=True)
+class Neighbour:
+    """A chain like VITS's, each step of which may be off: 5 rows of 9 logits to as many rows of 5.
+
+    Attributes:
+        column: what is padded: the last column, or the first.
+        ahead, behind: of zeros with which the rows in one are padded.
+        columns: of the rows that these become.
+        cut: where these are cut: first row, first column.
+    """
+
+    column: tuple[int, int]
+    ahead: int
+    behind: int
+    columns: int
+    cut: tuple[int, int]
+
+    @property
+    def is_shift(self) -> bool:
+        """Whether y[i, j] = x[i, 4 + j - i], element by element."""
+        x = np.arange(1, 46).reshape(5, 9)
+        flat = np.pad(np.pad(x, [(0, 0), self.column]).ravel(), (self.ahead, self.behind))
+        i, j = np.ogrid[:5, :5]
+        (row, column), rows = self.cut, flat.reshape(-1, self.columns)
+        return np.array_equal(rows[row : row + 5, column : column + 5], x[i, 4 + j - i])
+
+    def graph(self) -> ir.Model:
+        """The product with embeddings, and the chain."""
+        of, made = Attention(positions=5), Nodes()
+        value = made.add("MatMul", "q", made.number("keys", of.used(of.table(1))[None].swapaxes(-1, -2)))
+        value = made.add("Pad", value, made.whole("pads", [0, 0, 0, self.column[0], 0, 0, 0, self.column[1]]))
+        value = made.add("Reshape", value, made.whole("flat", [1, 2, 50]))
+        value = made.add("Pad", value, made.whole("pads", [0, 0, self.ahead, 0, 0, self.behind]))
+        value = made.add("Reshape", value, made.whole("rows", [1, 2, -1, self.columns]))
+        ends = [start + 5 for start in self.cut]
+        made.add("Slice", value, *(made.whole("at", at) for at in (list(self.cut), ends, [2, 3])), gives="y")
+        return model(made.nodes, [tensor("q", of.shape)], [tensor("y", (1, 2, 5, 5))], made.weights)
+
+
+NEIGHBOURS = [
+    Neighbour(column, ahead, (50 + ahead) * -1 % columns, columns, (row, start))
+    for column in ((0, 1), (1, 0))
+    for ahead in (0, 1, 5)
+    for columns in (9, 10, 11)
+    for row in (0, 1)
+    for start in (0, 3, 4)
+    if (50 + ahead + (50 + ahead) * -1 % columns) // columns >= row + 5
+]
+
+
+@pytest.mark.parametrize("near", NEIGHBOURS, ids=repr)
+def test_chain_is_rewritten_only_where_each_number_is_the_shifts(near: Neighbour) -> None:
+    if near.is_shift:
+        equal_after(rewrite_relative_attention(), near.graph())
+    else:
+        left_alone(rewrite_relative_attention(), near.graph())
+
+
+def test_neighbours_hold_shifts_spelled_otherwise_and_no_shifts() -> None:
+    assert {near.is_shift for near in NEIGHBOURS} == {True, False}
+    assert sum(near.is_shift for near in NEIGHBOURS) > 1
