@@ -19,6 +19,7 @@ from surgery.fold_dequantised_weights import fold_dequantised_weights
 from surgery.fold_empty_parts import fold_empty_parts
 from surgery.normalise_auto_pad import normalise_auto_pad
 from surgery.normalise_clip_bounds import normalise_clip_bounds
+from surgery.normalise_constant_names import normalise_constant_names
 from surgery.normalise_defaults import normalise_defaults
 from surgery.normalise_double import normalise_double
 from surgery.normalise_dropout import normalise_dropout
@@ -66,7 +67,7 @@ def preflight(target: str | None = None, own: Sequence[Pass] = ()) -> tuple[Pass
 
 
 def owed() -> tuple[Pass, ...]:
-    """What any ONNX needs to be compiled; a graph that is in order already is changed by none but the last.
+    """What any ONNX needs to be compiled; a graph that is in order already is changed in its header only.
 
     They know no target: what one target cannot hold is rewritten for all.
     """
@@ -126,4 +127,5 @@ def to_hardware() -> tuple[Pass, ...]:
         rewrite_long_broadcast(),
         rewrite_long_pad(),
         normalise_header(),
+        normalise_constant_names(),
     )
