@@ -15,6 +15,10 @@ from dataclasses import dataclass
 STRIDE_LIMIT = 7
 """The largest stride that the field (offset 0x1014, shift 0 for the last axis, 3 for the one before) holds."""
 
+PAD_LIMIT = 15
+"""Most pads of a Conv on a side that its field holds; for more the compiler puts a Pad in front (15 and 16 pads on the
+five targets, measured, 2.3.2)."""
+
 _OWN_SPLIT_LONGEST = 15
 """Up to here the compiler itself cuts an axis into pieces where kernel and stride are equal and divide it."""
 

@@ -258,6 +258,17 @@ SPECIMENS: Mapping[str, Specimen] = {
         ),
         {"w_before": (256, 192, 7), "w_up": (256, CHANNELS, 16), "w_behind": (CHANNELS, CHANNELS, 3)},
     ),
+    "rewrite_wide_conv_pad": Specimen(
+        "11 taps dilated by 5, in a residual block of the last stage of Inflect's Micro (20 channels)",
+        _graph(
+            _BEFORE + "bent = LeakyRelu <alpha = 0.1> (h)\n"
+            "wide = Conv <kernel_shape = [11], dilations = [5], pads = [25, 25]> (bent, w_wide)\n"
+            "again = LeakyRelu <alpha = 0.1> (wide)\n" + _behind("again"),
+            (1, 20, STEPS),
+            (1, 20, STEPS),
+        ),
+        {**dict.fromkeys(_ENDS, (20, 20, 3)), "w_wide": (20, 20, 11)},
+    ),
     "rewrite_interface_axes": Specimen(
         "what Kokoro's generator ends in: 22 rows of 7681 steps (W = 64)",
         _graph(_BEFORE + "bent = LeakyRelu <alpha = 0.1> (h)\n" + _behind("bent"), (1, 22, 7681), (1, 22, 7681)),

@@ -23,14 +23,15 @@ from surgery.rewrite_means_as_pools import rewrite_means_as_pools
 from surgery.rewrite_narrow_conv import rewrite_narrow_conv
 from surgery.rewrite_squares import rewrite_squares
 from surgery.rewrite_transposed_conv import rewrite_transposed_conv
+from surgery.rewrite_wide_conv_pad import rewrite_wide_conv_pad
 
 
 def every_cut(target: str | None) -> tuple[Pass, ...]:
     """All of them in their order; those that decide place by place do so for `target` (None: for every target).
 
     Normalisations come first, before their scales and shifts are taken for steps of their own; then what folds into
-    weights, at no cost; then the form of what is left; and transposed convolutions last, whose shuffles would hide one
-    layer from the next.
+    weights, at no cost; then the form of what is left; and last transposed convolutions and the zeros around others,
+    whose shuffles and Concats would hide one layer from the next.
     """
     return (
         fuse_layer_norm(),
@@ -48,6 +49,7 @@ def every_cut(target: str | None) -> tuple[Pass, ...]:
         rewrite_squares(),
         rewrite_narrow_conv(),
         rewrite_transposed_conv(target),
+        rewrite_wide_conv_pad(),
     )
 
 

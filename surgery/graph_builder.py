@@ -90,10 +90,18 @@ class Builder:
         if before or behind % blocks == 0:
             pads = [count if place == axis else 0 for count in (before, behind) for place in range(len(sizes))]
             return self.add("Pad", [value, self.sizes("pads", pads)], filled, "filled")
+        return self.surrounded(value, axis, 0, behind, "filled")
+
+    def surrounded(self, value: ir.Value, axis: int, before: int, behind: int, what: str) -> ir.Value:
+        """The Concat of `before` zeros along `axis`, `value` and `behind` zeros; a side without any is left out."""
         assert value.dtype is not None
-        sizes[axis] = behind
-        zeros = self.constant("zeros", np.zeros(sizes, value.dtype.numpy()))
-        return self.add("Concat", [value, zeros], filled, "filled", axis=axis)
+        sizes, zeros = sizes_of(value), {}
+        for count in sorted({before, behind} - {0}):
+            shape = [count if place == axis else size for place, size in enumerate(sizes)]
+            zeros[count] = self.constant(f"{what}_zeros{count}", np.zeros(shape, value.dtype.numpy()))
+        sizes[axis] += before + behind
+        parts = [part for part in (zeros.get(before), value, zeros.get(behind)) if part is not None]
+        return self.add("Concat", parts, sizes, what, axis=axis)
 
 
 def sizes_of(value: ir.Value) -> list[int]:

@@ -7,14 +7,14 @@ from surgery.cuts import cuts, every_cut, runs_for
 from surgery.declaration import Declaration, Exact
 
 PAYS_NOWHERE = {"rewrite_constant_divisions", "rewrite_squares"}
-DEPTHWISE, NARROW = "rewrite_affine_as_depthwise", "rewrite_narrow_conv"
+DEPTHWISE, NARROW, PADDED = "rewrite_affine_as_depthwise", "rewrite_narrow_conv", "rewrite_wide_conv_pad"
 LEFT_OUT = {
     "rk3588": PAYS_NOWHERE,
     "rk3576": PAYS_NOWHERE | {DEPTHWISE},
     "rk3562": PAYS_NOWHERE | {DEPTHWISE},
-    "rk3566": PAYS_NOWHERE | {DEPTHWISE, NARROW},
-    "rk3568": PAYS_NOWHERE | {DEPTHWISE, NARROW},
-    None: PAYS_NOWHERE | {DEPTHWISE, NARROW},
+    "rk3566": PAYS_NOWHERE | {DEPTHWISE, NARROW, PADDED},
+    "rk3568": PAYS_NOWHERE | {DEPTHWISE, NARROW, PADDED},
+    None: PAYS_NOWHERE | {DEPTHWISE, NARROW, PADDED},
 }
 """By target, what docs/cuts.md shows not to pay there."""
 

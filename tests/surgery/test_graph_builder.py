@@ -50,6 +50,25 @@ def test_filled_has_so_many_zeros_on_each_side(before: int, behind: int, blocks:
     np.testing.assert_array_equal(built(made)["y"], np.pad(X, ((0, 0), (0, 0), (before, behind))))
 
 
+@pytest.mark.parametrize(("before", "behind", "parts"), [(2, 3, 3), (2, 2, 3), (0, 1, 2), (4, 0, 2)])
+@pytest.mark.parametrize("axis", [1, 2])
+def test_surrounded_joins_zeros_to_each_side_that_has_some(before: int, behind: int, parts: int, axis: int) -> None:
+    made = one_node("Relu", [1, 2, 6])
+    node, make, x = builder(made)
+    value = make.surrounded(x, axis, before, behind, "wide")
+    wanted = np.pad(X, [(before, behind) if place == axis else (0, 0) for place in range(3)])
+    assert sizes_of(value) == list(wanted.shape)
+    take_place(node, value)
+    (concat,) = made.graph
+    assert (concat.op_type, len(concat.inputs), len(made.graph.initializers)) == (
+        "Concat",
+        parts,
+        len({before, behind} - {0}),
+    )
+    made.graph.outputs[0].shape = ir.Shape(list(wanted.shape))
+    np.testing.assert_array_equal(built(made)["y"], wanted)
+
+
 def test_first_cuts_off_what_is_behind_and_nothing_where_all_stays() -> None:
     made = one_node("Relu", [1, 2, 6])
     node, make, x = builder(made)
