@@ -53,6 +53,7 @@ def read_config(path: Path, symbols: int) -> InflectConfig:
     keys.only("resblock", ("1",))
     keys.only("use_sdp", (False,))
     keys.only("use_spectral_norm", (False,))
+    keys.only("decoder_alias_free", (False,))  # the release's code can do more than its models have
     config = InflectConfig(
         inter_channels=keys.size("inter_channels"),
         hidden_channels=keys.size("hidden_channels"),

@@ -47,6 +47,7 @@ def test_read_stated_tells_the_latents_width_where_it_is_there(tmp_path: Path) -
         (changed("data", sampling_rate="24k"), r"the key data\.sampling_rate must be a whole number|'data\.sampling"),
         (changed("data", sampling_rate=10**9), "sampling_rate"),
         (changed("model", use_sdp=True), r"model\.use_sdp is True, and only False is supported"),
+        (changed("model", decoder_alias_free=True), r"model\.decoder_alias_free is True, and only False is supported"),
         (changed("model", resblock="2"), r"model\.resblock is '2', and only '1' is supported"),
         (changed("model", inter_channels=7), "must be even, for the flow splits it"),
         (changed("model", hidden_channels=9), "hidden_channels must be a multiple of n_heads"),
