@@ -102,7 +102,61 @@ def _masked(mean: str, axes: str = "") -> str:
     return _graph(body, beside=_MASK)
 
 
+TOKENS, HEADS, HEAD_CHANNELS = 192, 2, 96
+"""Of the text encoder of a Piper voice, in the wider of its two engines."""
+
+HIDDEN = HEADS * HEAD_CHANNELS
+
+
+def _heads(name: str) -> str:
+    """The heads of the queries, keys or values, [1, HEADS, HEAD_CHANNELS, TOKENS]."""
+    return f"{name}_all = Conv <kernel_shape = [1]> (h, w_{name})\n{name} = Reshape ({name}_all, heads)\n"
+
+
+_PAIRS = (
+    "real = Greater (mask, half)\n"
+    "row = Cast <to = 1> (real)\n"
+    "queries = Unsqueeze (row, three)\n"
+    "keys = Unsqueeze (row, two)\n"
+    "both = Mul (queries, keys)\n"
+    "padding = Equal (both, zero)\n"
+)
+"""Which pairs of tokens hold padding, as VITS asks it."""
+
+_ATTENTION = (
+    "q_turned = Transpose <perm = [0, 1, 3, 2]> (q)\n"
+    "product = MatMul (q_turned, k)\n"
+    "scores = Mul (product, scale)\n"
+    "masked = Where (padding, far, scores)\n"
+    "attention = Softmax <axis = -1> (masked)\n"
+    "v_turned = Transpose <perm = [0, 1, 3, 2]> (v)\n"
+    "mixed = MatMul (attention, v_turned)\n"
+    "turned = Transpose <perm = [0, 1, 3, 2]> (mixed)\n"
+    "joined = Reshape (turned, whole)\n"
+    "told = Add (joined, h)\n"
+)
+
 SPECIMENS: Mapping[str, Specimen] = {
+    "rewrite_masked_choices": Specimen(
+        "attention under a mask that chooses scores, in VITS's text encoder (Piper: 2 heads of 96, 192 tokens)",
+        _graph(
+            _BEFORE + _PAIRS + _heads("q") + _heads("k") + _heads("v") + _ATTENTION + _behind("told"),
+            (1, HIDDEN, TOKENS),
+            (1, HIDDEN, TOKENS),
+            beside={"mask": (1, 1, TOKENS)},
+        ),
+        {**dict.fromkeys(_ENDS, (HIDDEN, HIDDEN, 3)), **{f"w_{name}": (HIDDEN, HIDDEN, 1) for name in "qkv"}},
+        {
+            "half": 0.5,
+            "zero": 0.0,
+            "far": -1e4,
+            "scale": HEAD_CHANNELS**-0.5,
+            "two": [2],
+            "three": [3],
+            "heads": [1, HEADS, HEAD_CHANNELS, TOKENS],
+            "whole": [1, HIDDEN, TOKENS],
+        },
+    ),
     "fuse_layer_norm": Specimen(
         "LayerNorm over the channels by rsqrt, in the text encoders of Matcha-TTS and of Coqui's Glow-TTS and VITS",
         _graph(

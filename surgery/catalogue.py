@@ -8,7 +8,6 @@ from surgery import (
     normalise_initializers,
     normalise_static_inputs,
     rewrite_interface_axes,
-    rewrite_masked_choices,
     rewrite_sines,
 )
 from surgery.cuts import every_cut
@@ -22,10 +21,9 @@ CATALOGUE: tuple[Declaration, ...] = (
     fold_with_onnxslim.DECLARATION,
     rewrite_interface_axes.DECLARATION,
     *(bound.declaration for bound in to_operators()),
-    rewrite_masked_choices.DECLARATION,
     rewrite_sines.DECLARATION,
     *(bound.declaration for bound in (*every_cut(None), *to_hardware())),
 )
 """Every pass of this package: how a foreign graph begins, what stages list themselves, then what every graph goes
-through, and among it, where they belong, masked scores, which only a stage knows to be finite, and sines, whose
-arguments only a stage knows. A test holds the table, the modules and the docs together."""
+through, and among it, where they belong, sines, whose arguments only a stage knows. A test holds the table, the modules
+and the docs together."""

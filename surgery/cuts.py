@@ -19,6 +19,7 @@ from surgery.fuse_layer_norm import fuse_layer_norm
 from surgery.rewrite_affine_as_depthwise import rewrite_affine_as_depthwise
 from surgery.rewrite_channel_differences import rewrite_channel_differences
 from surgery.rewrite_constant_divisions import rewrite_constant_divisions
+from surgery.rewrite_masked_choices import rewrite_masked_choices
 from surgery.rewrite_means_as_pools import rewrite_means_as_pools
 from surgery.rewrite_narrow_conv import rewrite_narrow_conv
 from surgery.rewrite_squares import rewrite_squares
@@ -29,11 +30,12 @@ from surgery.rewrite_wide_conv_pad import rewrite_wide_conv_pad
 def every_cut(target: str | None) -> tuple[Pass, ...]:
     """All of them in their order; those that decide place by place do so for `target` (None: for every target).
 
-    Normalisations come first, before their scales and shifts are taken for steps of their own; then what folds into
-    weights, at no cost; then the form of what is left; and last transposed convolutions and the zeros around others,
-    whose shuffles and Concats would hide one layer from the next.
+    Attention's masks and normalisations come first, before their scales and shifts are taken for steps of their own;
+    then what folds into weights, at no cost; then the form of what is left; and last transposed convolutions and the
+    zeros around others, whose shuffles and Concats would hide one layer from the next.
     """
     return (
+        rewrite_masked_choices(),
         fuse_layer_norm(),
         fuse_instance_norm(target),
         rewrite_means_as_pools(),

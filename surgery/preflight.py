@@ -103,6 +103,7 @@ def to_operators() -> tuple[Pass, ...]:
         rewrite_self_products(),
         rewrite_shared_gates(),
         rewrite_relative_attention(),
+        rewrite_mask_constants(),
         normalise_clip_bounds(),
         normalise_unused_inputs(),
         normalise_integer_inputs(),
@@ -117,7 +118,6 @@ def to_hardware() -> tuple[Pass, ...]:
     return (
         decompose_layer_norm_statistics(),
         normalise_layer_norm(),
-        rewrite_mask_constants(),
         rewrite_strided_average_pool(),
         rewrite_strided_conv(),
         rewrite_long_transposed_conv(),

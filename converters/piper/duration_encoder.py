@@ -18,7 +18,6 @@ from converters.remembered import Remembered
 from converters.stages import Checkpoint, Opened, OpenSession, Stage, StageExport, StageOptions
 from surgery.normalise_static_inputs import normalise_static_inputs
 from surgery.rewrite_interface_axes import rewrite_interface_axes
-from surgery.rewrite_masked_choices import rewrite_masked_choices
 from surgery.rewrite_relative_attention import Form, rewrite_relative_attention
 
 DEFAULT_WIDTHS = "128,192"
@@ -129,7 +128,7 @@ def _export(checkpoint: Checkpoint, options: StageOptions, original: DurationOri
         ),
         model=original.parts.encoder,
         passes=(normalise_static_inputs(shapes), rewrite_interface_axes()),
-        cuts=lambda target: (rewrite_relative_attention(form), rewrite_masked_choices()),
+        cuts=lambda target: (rewrite_relative_attention(form),),
         feeds=(full,),
         padded_feeds=tuple(padded),
         host=original.parts.host,

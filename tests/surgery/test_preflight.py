@@ -92,6 +92,29 @@ def test_wholly_masked_rows_stay_zero_when_isnan_and_the_mask_are_rewritten() ->
     np.testing.assert_array_equal(run(done[-1].model, feed)["y"], run(original, feed)["y"])
 
 
+@pytest.mark.parametrize("far", [-np.inf, -1e9, -3.4e38, -1e4])
+@pytest.mark.parametrize("twice", [False, True])
+def test_choice_of_scores_becomes_a_product_however_far_below_its_mask_lies(far: float, twice: bool) -> None:
+    nodes = [
+        helper.make_node("Not", ["pad"], ["keep"], "not"),
+        helper.make_node("Where", ["keep", "x", "far"], ["a"], "mask"),
+        helper.make_node("Where", ["causal", "a", "far"] if twice else ["keep", "a", "far"], ["b"], "again"),
+        helper.make_node("Softmax", ["b"], ["y"], "softmax", axis=-1),
+    ]
+    weights = [constant("far", far), constant("causal", np.tril(np.ones((4, 4))), np.bool_)]
+    original = model(
+        nodes, [tensor("x", [4, 4]), tensor("pad", [1, 4], TensorProto.BOOL)], [tensor("y", [4, 4])], weights
+    )
+    made = prepared(original)
+    assert not {"Where", "Not"} & set(operators(made))
+    pad = np.array([[False, False, False, True]])
+    left = ~pad & (np.tril(np.ones((4, 4), bool)) if twice else True)
+    powers = np.where(left, np.exp(noise(4, 4).astype(np.float64)), 0)
+    fed = pad.astype(made.graph.inputs[1].dtype.numpy())  # type: ignore[union-attr] # typed by the passes
+    got = run(made, {"x": noise(4, 4), "pad": fed})["y"]
+    np.testing.assert_allclose(got, powers / powers.sum(-1, keepdims=True), rtol=1e-5)
+
+
 @pytest.mark.parametrize(
     ("shape", "reads"),
     [
