@@ -13,14 +13,16 @@ Banded: VITS's embeddings are zero beyond a window of w = 4 positions, so that P
 those rows of E, P times; A, Z and B are zeros and ones (`surgery.relative_bands`). That takes O(P^2 N^2) sums in
 convolutions, and two elementwise layers on N x N. Nine masks of N x N instead (Mul and Add) took 467 s to build at
 N = 512, with 1332 REGTASK lines. Of constant indices the toolkit makes weights that grow as N^3: 137 MB, 1.8 GB and
-40 s at N = 128, 402 MB, 5 GB and 82 s at 192, and it ran out of 31 GB at 512 (reference). The convolutions are what it
-makes of products with constants, and where it makes them itself, its rule fuse_mul_into_matmul multiplies R and A into
-one as if A's rows were R's: it raises, or, where N is the depth, the result is wrong (8 dB; measured, 2.3.2).
+10 s at N = 128 (measured), 402 MB at 192, 2.9 GB at 384, and it ran out of 31 GB at 512 (reference). The convolutions
+are what it makes of products with constants, and where it makes them itself, its rule fuse_mul_into_matmul, which we
+turn off, multiplies R and A into one as if A's rows were R's: it raises, or, where N is the depth, the result is wrong
+(8 dB; measured, 2.3.2).
 
-The encoder of Piper's joe-medium (2 heads of 96, 6 layers), rk3588: N = 128, 192, 384 and 512 take 4, 4, 6 and 8 s and
-0.5, 0.5, 0.65 and 0.7 GB to build, engines of 16.9, 17.9, 22.5 and 26.7 MB without a REGTASK line, 59 to 62 dB in the
-simulator (measured, 2.3.2). Scores of more than some 300 x 300 still send their Softmax to the CPU, where a mask
-chooses some of them: `rewrite_masked_choices` keeps it on the NPU.
+The encoder of Piper's joe-medium (2 heads of 96, 6 layers), rk3588: N = 128, 192, 384 and 512 take 6, 6, 8 and 9 s and
+0.47, 0.48, 0.59 and 0.64 GB to build, engines of 16.5, 17.4, 21.5 and 25.0 MB without a REGTASK line, of which a run is
+modelled at 8.3 to 35.2 ms (65.4 ms with gathers of 128); 62.7 to 63.2 dB in the simulator (measured, 2.3.2). Scores of
+more than some 300 x 300 still send their Softmax to the CPU, where a mask chooses some of them:
+`rewrite_masked_choices` keeps it on the NPU.
 
 Left alone: what is no such shift, of which the gate `structure.relative_shifts` tells.
 

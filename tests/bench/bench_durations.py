@@ -94,10 +94,10 @@ def test_every_width_is_built_in_little_memory_and_runs_on_the_npu(
         assert row.cpu == CPU_LAYERS, row.name
         assert row.regtask == 0, row.name
     narrow, widest = banded[0], banded[-1]
-    # The widest of bands takes less to build than the narrowest of gathers, and a run less than as wide a one.
+    # The page: bands of 512 tokens cost less than gathers of 128.
     assert widest.memory_mb < gathered.memory_mb
     assert widest.size_mb < gathered.size_mb
-    assert narrow.modelled_ms < gathered.modelled_ms
+    assert widest.modelled_ms < gathered.modelled_ms
     # Memory grows with the square of the width at most: attention's own scores do.
     assert widest.memory_mb / narrow.memory_mb < (WIDTHS[-1] / WIDTHS[0]) ** 2
     told = [[cell.strip() for cell in match[0].strip("|").split("|")] for match in PAGE_ROW.finditer(page_text())]
