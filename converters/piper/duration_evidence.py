@@ -16,10 +16,11 @@ import numpy as np
 import onnx_ir as ir
 
 from contracts.seed import SEED
-from converters.piper.duration_host import CONDITIONING, DURATIONS, STATS, DurationParts
+from converters.piper.duration_host import DurationParts
 from converters.piper.duration_seam import find_duration_seam
 from converters.piper.duration_sentences import PAD_ID, filling, tokens_feed
 from converters.piper.host_half import noise_inputs, seam_values
+from converters.piper.names import CONDITIONING, DURATIONS, STATS
 from converters.piper.utterances import SENTENCE, phoneme_ids, seeded
 from converters.piper.voice import Voice, voice_feed
 from converters.stages import Array, Equality, Evidence, Expectation, OpenSession, Session

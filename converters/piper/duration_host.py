@@ -22,12 +22,11 @@ import onnx_ir as ir
 
 from contracts.errors import Refusal
 from converters.piper.duration_seam import DurationSeam, find_duration_seam
-from converters.piper.host_half import NOISE_LATENT, SPEAKER, host_half, noise_inputs
+from converters.piper.host_half import host_half, noise_inputs
+from converters.piper.names import CONDITIONING, DURATIONS, NOISE_LATENT, SPEAKER, STATS
 from converters.piper.voice import Voice
 from converters.vits_windows import LATENT, MASK
 from surgery.graph import ancestors, extract, input_at, node_dependencies, value_named
-
-STATS, CONDITIONING, DURATIONS = "stats", "conditioning", "durations"
 
 _TOKEN_AXIS = 2
 """Of `stats`, `conditioning` and `durations`."""

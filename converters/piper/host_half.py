@@ -17,15 +17,11 @@ import numpy as np
 import onnx_ir as ir
 
 from contracts.errors import Refusal
+from converters.piper.names import NOISE_DURATION, NOISE_LATENT, SPEAKER
 from converters.piper.voice import Voice
 from converters.vits_seam import VitsSeam
 from converters.vits_windows import LATENT, MASK
 from surgery.graph import ancestors, extract, move_aside, value_named
-
-SPEAKER = "g"
-"""Name of the speaker's embedding, beside those of latent and mask."""
-
-NOISE_LATENT, NOISE_DURATION = "noise_latent", "noise_duration"
 
 _DEFAULTS = {"mean": 0.0, "scale": 1.0}
 """RandomNormalLike's defaults (ONNX operator specification): a standard normal."""

@@ -17,7 +17,8 @@ import onnx_ir as ir
 from contracts.errors import Refusal
 from contracts.seed import SEED
 from converters.piper.config import BOS, EOS, PAD
-from converters.piper.host_half import NOISE_LATENT, SPEAKER, noise_inputs, seam_shapes, seam_values
+from converters.piper.host_half import noise_inputs, seam_shapes, seam_values
+from converters.piper.names import NOISE_LATENT, SPEAKER
 from converters.piper.phonemes import framed_ids
 from converters.piper.voice import Voice, voice_feed
 from converters.stages import Array, FloatArray, OpenSession, Session, Utterance

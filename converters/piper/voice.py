@@ -11,11 +11,12 @@ import onnx_ir as ir
 
 from contracts.errors import Refusal, UserInput
 from converters.piper.config import VoiceConfig, read_config
+from converters.piper.names import is_ours
 from converters.piper.streaming import read_voice
 from converters.piper.voice_inputs import EXPORT_IT, VoiceInputs, find_inputs, table_rows
 from converters.stages import Array
 from converters.vits_seam import VitsSeam, find_vits_seam
-from surgery.graph import descendants, value_named
+from surgery.graph import descendants, move_aside, value_named
 from surgery.naming import node_label
 
 _NAMED_SPEAKERS = 3
@@ -34,7 +35,7 @@ class Voice:
     Attributes:
         path: the file.
         beside: its JSON, which need not be there.
-        model: the graph as it was exported.
+        model: the graph as it was exported, but for inputs that were called as a value at a seam is.
         seam: where the decoder half begins.
         inputs: its inputs.
         config: what its JSON states.
@@ -67,6 +68,8 @@ def open_voice(path: Path, sample_rate: int | None = None) -> Voice:
     if sample_rate is not None and sample_rate < 1:
         raise UserInput(f"--sample-rate {sample_rate}: a rate above 0 is expected.")
     model, beside = read_voice(path)
+    # Its parts have values of ours beside the voice's inputs.
+    move_aside(model.graph, [str(value.name) for value in model.graph.inputs if is_ours(str(value.name))])
     _check_finite(model, path)
     seam = find_vits_seam(model, str(path))
     _check_float(model, seam, path)

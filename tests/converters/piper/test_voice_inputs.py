@@ -11,9 +11,10 @@ from onnx import TensorProto, helper
 
 from contracts.errors import Refusal
 from converters.piper.decoder import open_decoder
+from converters.piper.duration_host import duration_parts
 from converters.piper.host_half import host_half
 from converters.piper.streaming import locate
-from converters.piper.utterances import open_host, run_host
+from converters.piper.utterances import decoder_cut, open_host, run_host
 from converters.piper.voice import Voice, open_voice
 from converters.piper.voice_inputs import ExtraInput, table_rows
 from converters.stages import StageOptions
@@ -301,3 +302,33 @@ def test_a_table_in_a_constant_node_counts_the_speakers(tmp_path: Path) -> None:
     model.graph.node.insert(0, helper.make_node("Constant", [], ["emb_g.weight"], value=weight))
     voice: Voice = open_voice(save(tmp_path / "voice.onnx", model))
     assert voice.speakers == 3
+
+
+NAMES_OF_OURS = [
+    {"sid": "g"},
+    {"sid": "noise_duration", "scales": "noise_latent"},
+    {"input": "g", "input_lengths": "z", "scales": "y_mask", "sid": "audio"},
+    {"input": "stats", "input_lengths": "conditioning", "scales": "durations", "sid": "noise_duration_1"},
+]
+
+
+@pytest.mark.parametrize("names", NAMES_OF_OURS)
+def test_inputs_that_are_called_as_a_seam_is_have_other_names_in_the_parts(
+    tmp_path: Path, names: dict[str, str]
+) -> None:
+    recipe = Recipe(speakers=3)
+    voice = open_voice(save(tmp_path / "voice.onnx", renamed(voice_model(recipe), names)))
+    wanted = whole_voice(recipe, IDS, (0.0, 1.0, 0.0), speaker=2)
+    host = open_host(voice, open_session(host_half(voice)), 2)
+    spoken = run_host(host, IDS, (0.667, 1.0, 0.8))
+    np.testing.assert_array_equal(spoken.latent, wanted["z"])
+    decoded = open_session(decoder_cut(voice))({"z": spoken.latent, "y_mask": spoken.mask, **spoken.given})["audio"]
+    np.testing.assert_array_equal(decoded.reshape(-1), wanted["output"].reshape(-1))
+    parts = duration_parts(voice)
+    feed = voice.inputs.feed(IDS, (0.0, 1.0, 0.0), 2, 0)
+    assert parts.embedding is not None
+    known = {**feed, **spoken.given, **dict.fromkeys(host.noises, np.zeros((1, 8, 999), np.float32))}
+    for part in (parts.embedding, parts.encoder, parts.host):
+        given = {str(value.name): known[str(value.name)] for value in part.graph.inputs}
+        known |= open_session(part)(given)
+    np.testing.assert_array_equal(known["z"], wanted["z"])
