@@ -75,7 +75,7 @@ class OpenCheckpoint:
     def export_of(self) -> Opened:
         """The open checkpoint: the export of each of its engines."""
         ensure_extras(self.extras, self.say)
-        self.say.step(f"opening {self.checkpoint.path.name}")
+        self.say.step(f"opening {self.checkpoint.path.name or self.checkpoint.source.name}")
         return self.stage.open(self.checkpoint, self.options, self.open_session)
 
     def open_session(self, model: ir.Model) -> Session:

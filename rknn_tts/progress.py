@@ -42,7 +42,7 @@ class PlainSay:
 
     def step(self, text: str) -> None:
         """Write the step that `text` belongs to, or `text` itself after a silence."""
-        head = text.split(":")[0]
+        head = text.split(": ")[0]  # no place on a hub is a stage: hf://OWNER/REPO
         if head != self._last:
             self._last = head
             self._write(head)

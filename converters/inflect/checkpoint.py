@@ -30,10 +30,9 @@ STAND_INS: dict[str, tuple[str, InflectConfig]] = {RANDOM: ("Micro", MICRO), RAN
 DECODE_NAME, DURATION_NAME, WEIGHTS_NAME, SLICE_NAME = "decode.onnx", "duration.onnx", "model.pth", "decoder_z.onnx"
 GRAPHS_FOLDER = "onnx"
 
-_GRAPH_FILES = tuple(
-    f"{folder}{name}*" for folder in (f"{GRAPHS_FOLDER}/", "") for name in (DECODE_NAME, DURATION_NAME)
-)
-"""What is fetched of a repository first; an ONNX may have its data in a file beside it."""
+_GRAPH_FILES = tuple(f"{folder}{name}" for folder in (f"{GRAPHS_FOLDER}/", "") for name in (DECODE_NAME, DURATION_NAME))
+"""What is fetched of a repository first. Published graphs hold their weights; data in files beside them would be links
+out of the folder, in a hub's cache, and such are not followed."""
 
 _HOLDS = (
     f"a folder of Inflect v2 holds {GRAPHS_FOLDER}/{DECODE_NAME} and {GRAPHS_FOLDER}/{DURATION_NAME}, or "

@@ -25,6 +25,12 @@ def test_plain_progress_has_a_line_a_step_when_stages_follow_quickly() -> None:
     assert stream.getvalue() == "opening a\nbuilding\njudging\n"
 
 
+def test_plain_progress_names_a_place_on_a_hub_whole() -> None:
+    stream = io.StringIO()
+    PlainSay(stream, Clock()).step("looking for hf://owner/Inflect-Micro-v2")
+    assert stream.getvalue() == "looking for hf://owner/Inflect-Micro-v2\n"
+
+
 def test_plain_progress_tells_of_a_stage_when_nothing_was_written_for_long() -> None:
     stream, clock = io.StringIO(), Clock()
     say = PlainSay(stream, clock)

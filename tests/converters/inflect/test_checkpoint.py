@@ -117,8 +117,8 @@ GRAPHS = {"onnx/decode.onnx": SOME, "onnx/duration.onnx": SOME, "config.json": b
         (GRAPHS, ["config.json", "onnx/decode.onnx", "onnx/duration.onnx"], ".onnx"),
         ({"decode.onnx": SOME, "duration.onnx": SOME}, ["decode.onnx", "duration.onnx"], ".onnx"),
         (
-            {**GRAPHS, "onnx/decode.onnx.data": SOME, "model.pth": SOME, "onnx/other.onnx": SOME},
-            ["config.json", "onnx/decode.onnx", "onnx/decode.onnx.data", "onnx/duration.onnx"],
+            {**GRAPHS, "model.pth": SOME, "onnx/other.onnx": SOME},
+            ["config.json", "onnx/decode.onnx", "onnx/duration.onnx"],
             ".onnx",
         ),
         (
