@@ -132,7 +132,7 @@ def _constant(value: ir.Value) -> NDArray[Any] | None:
 
 
 def _shifts(chain: _Chain) -> bool:
-    """Whether a result of the chain is shifted, or cannot be told."""
+    """Whether a result of the chain is shifted, or cannot be told, as where its lists are computed."""
     shape = chain.source.shape
     if shape is None or not shape.is_static() or len(shape) < 2:
         return False

@@ -171,7 +171,7 @@ class Neighbour:
 NEIGHBOURS = [
     Neighbour(column, ahead, (50 + ahead) * -1 % columns, columns, (row, start))
     for column in ((0, 1), (1, 0))
-    for ahead in (0, 1, 5)
+    for ahead in (0, 5)
     for columns in (9, 10, 11)
     for row in (0, 1)
     for start in (0, 3, 4)
