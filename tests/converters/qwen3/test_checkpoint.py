@@ -10,8 +10,8 @@ from converters.qwen3 import checkpoint
 from converters.qwen3.checkpoint import locate, open_checkpoint
 from converters.qwen3.stand_in import stand_in
 from models.qwen3.config import TRUE_CONFIG
-from tests.converters.hubs import Hub
-from tests.converters.qwen3.openings import SMALL, no_hub, weights_of, write_small
+from tests.converters.hubs import Hub, no_hub
+from tests.converters.qwen3.openings import SMALL, weights_of, write_small
 
 
 def test_random_is_a_stand_in_of_the_published_sizes_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

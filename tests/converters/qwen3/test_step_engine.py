@@ -12,7 +12,8 @@ from converters.qwen3.stage import STAGE
 from converters.qwen3.step_engine import step_export
 from converters.stages import StageOptions
 from models.qwen3.config import TRUE_CONFIG
-from tests.converters.qwen3.openings import no_hub, open_small, write_small
+from tests.converters.hubs import no_hub
+from tests.converters.qwen3.openings import open_small, write_small
 from tests.onnx_runs import open_session
 
 
