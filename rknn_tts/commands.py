@@ -26,6 +26,9 @@ ROOT = Path(__file__).resolve().parents[1]
 LARGEST_LIMIT = 1e9
 """Of seconds and of GB: thirty years, and a billion of them; past it the system's calls overflow."""
 
+COUNTED_LIMITS = frozenset({"jobs"})
+"""Whole numbers that are limits too, which 0 is not; every fraction is one."""
+
 
 def perform(request: Request, say: Say, spelling: Callable[[Option], str]) -> Report:
     """Do what `request` asks; never raises, whatever goes wrong.
@@ -63,7 +66,8 @@ def check_complete(request: Request, spelling: Callable[[Option], str]) -> None:
             raise UserInput(f"{request.command} needs {spelling(option)}. {option.help}")
         if value == "":
             raise UserInput(f"{spelling(option)} is empty; leave it out, or say what it is. {option.help}")
-        if isinstance(value, float) and not 0 < value < LARGEST_LIMIT:
+        is_limit = isinstance(value, float) or (value is not None and option.name in COUNTED_LIMITS)
+        if is_limit and not 0 < value < LARGEST_LIMIT:
             raise UserInput(
                 f"{spelling(option)} cannot be {value:g}; it must lie above 0 and below {LARGEST_LIMIT:g}. "
                 f"{option.help}"

@@ -60,8 +60,6 @@ def convert_many(request: Request, say: Say) -> Report:
         KeyboardInterrupt: the command was stopped; no child is left.
     """
     assert request.checkpoint is not None
-    if request.jobs is not None and request.jobs < 1:
-        raise UserInput(f"--jobs {request.jobs}: at least one must run; leave it out for one a processor.")
     check_many(request)
     stage = find_stage(STAGES, request.family or "", request.stage)
     sentence_of(request)

@@ -134,7 +134,10 @@ def _phoneme_ids(path: Path, data: object) -> dict[str, tuple[int, ...]]:
     for symbol, ids in data.items():
         if not isinstance(ids, list) or not all(type(i) is int and i >= 0 for i in ids):
             raise UserInput(f"{path}: phoneme_id_map[{symbol!r}] must be a list of ids, not {ids!r:.40}.")
-    return {symbol: tuple(ids) for symbol, ids in data.items() if ids}
+    known = {symbol: tuple(ids) for symbol, ids in data.items() if ids}
+    if data and not known:
+        raise UserInput(f"{path}: the key 'phoneme_id_map' has no id for any symbol; mend it, or leave the key out.")
+    return known
 
 
 def _speaker_ids(path: Path, data: object) -> dict[str, int]:

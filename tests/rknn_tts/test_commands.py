@@ -41,6 +41,8 @@ def say() -> Say:
         (replace(COMPILE, timeout_s=-5.0), "--timeout cannot be -5;"),
         (replace(COMPILE, memory_gb=math.nan), "--memory cannot be nan;"),
         (replace(COMPILE, memory_gb=math.inf), "--memory cannot be inf;"),
+        (Request("engine", family="piper", target="rk3588", jobs=0), "--jobs cannot be 0; it must lie above 0 "),
+        (Request("export", family="piper", checkpoint="v/*.onnx", jobs=-2), "--jobs cannot be -2;"),
         (Request("engine", target="rk3588"), "engine needs "),
     ],
 )

@@ -217,7 +217,6 @@ def test_budget_for_is_what_the_user_says(tmp_path: Path, monkeypatch: pytest.Mo
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"jobs": 0}, "--jobs 0: at least one must run"),
         ({"checkpoint": "none*"}, "--checkpoint none*: there is no"),
         ({"text": "hi"}, "--text says what a sample speaks: name a folder"),
         ({"sample": "new", "ids": "a"}, "--ids a: whole numbers"),

@@ -102,6 +102,7 @@ def test_read_config_expects_an_object(tmp_path: Path, data: Any) -> None:
         ({"phoneme_id_map": {"a": [-1]}}, "phoneme_id_map"),
         ({"phoneme_id_map": {"a": [1.0]}}, "phoneme_id_map"),
         ({"phoneme_id_map": {"a": [True]}}, "phoneme_id_map"),
+        ({"phoneme_id_map": {"a": [], "b": []}}, "phoneme_id_map"),
         ({"phoneme_type": 3}, "phoneme_type"),
         ({"espeak": "de"}, "espeak"),
         ({"espeak": {"voice": ["de"]}}, "voice"),
