@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import onnx_ir as ir
 from numpy.typing import NDArray
 
-from surgery.graph import input_of
+from surgery.graph import holds, input_of
 from surgery.mask_values import ORDERS, SHAPES, SHAPING, array_of, is_plain
 from surgery.matching import Matched
 
@@ -80,22 +80,18 @@ def is_truth(value: ir.Value) -> bool:
 
     Stricter than `mask_values.is_zero_or_one`, which trusts inputs: who calls this has no other proof.
     """
-    todo, seen = [value], set[ir.Value]()
-    while todo:
-        part = todo.pop()
-        if part in seen:
-            continue
-        seen.add(part)
-        known, node = array_of(part), part.producer()
-        if known is not None:
-            if not np.isin(known, (0, 1)).all():
-                return False
-        elif part.dtype is ir.DataType.BOOL or (node is not None and is_plain(node, ORDERS)):
-            continue
-        elif node is not None and is_plain(node, {"Mul"}):
-            todo += [read for read in node.inputs if read is not None]
-        elif node is not None and is_plain(node, _MOVING | {"Cast"}):
-            todo.append(input_of(node))
-        else:
-            return False
-    return True
+    return holds(value, _truths)
+
+
+def _truths(value: ir.Value) -> Sequence[ir.Value] | None:
+    """What must hold zeros and ones for `value` to; None where it does not."""
+    known, node = array_of(value), value.producer()
+    if known is not None:
+        return () if bool(np.isin(known, (0, 1)).all()) else None
+    if value.dtype is ir.DataType.BOOL or (node is not None and is_plain(node, ORDERS)):
+        return ()
+    if node is not None and is_plain(node, {"Mul"}):
+        return [read for read in node.inputs if read is not None]
+    if node is not None and is_plain(node, _MOVING | {"Cast"}):
+        return (input_of(node),)
+    return None

@@ -5,9 +5,12 @@ A product with zero makes NaN of both, where a choice would leave them out.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import onnx_ir as ir
 
+from surgery.graph import holds
 from surgery.mask_values import PLACE, SHAPING, array_of, is_plain
 from surgery.matching import Matched
 
@@ -47,25 +50,20 @@ _WHOLE = (ir.DataType.BOOL, ir.DataType.INT32, ir.DataType.INT64)
 
 def is_finite(value: ir.Value | None) -> bool:
     """Whether `value` is made of layers, inputs and finite constants by operators that make no infinity of them."""
-    todo, seen = [value], set[ir.Value]()
-    while todo:
-        part = todo.pop()
-        if part is None or part in seen:
-            continue
-        seen.add(part)
-        known, node = array_of(part), part.producer()
-        if known is not None:
-            if not np.isfinite(known).all():
-                return False
-        elif node is None:
-            continue  # an input, whose values are finite or no gate passes
-        elif is_plain(node, _THROUGH):
-            todo += node.inputs
-        elif is_plain(node, {"Div"}):
-            divisor = array_of(node.inputs[1])
-            if divisor is None or not divisor.all() or not np.isfinite(divisor).all():
-                return False
-            todo.append(node.inputs[0])
-        elif not is_plain(node, _ENDS) and part.dtype not in _WHOLE:
-            return False
-    return True
+    return holds(value, _parts)
+
+
+def _parts(value: ir.Value | None) -> Sequence[ir.Value | None] | None:
+    """What must be finite for `value` to be; None where it may not be."""
+    known, node = array_of(value), None if value is None else value.producer()
+    if known is not None:
+        return () if bool(np.isfinite(known).all()) else None
+    if value is None or node is None:
+        return ()  # left out; or an input, whose values are finite or no gate passes
+    if is_plain(node, _THROUGH):
+        return node.inputs
+    if is_plain(node, {"Div"}):
+        divisor = array_of(node.inputs[1])
+        is_sound = divisor is not None and divisor.all() and np.isfinite(divisor).all()
+        return node.inputs[:1] if is_sound else None
+    return () if is_plain(node, _ENDS) or value.dtype in _WHOLE else None

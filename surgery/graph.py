@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from typing import TypeVar
 
 import onnx_ir as ir
 from onnx_ir import convenience
 
 from surgery.matching import Matched, is_one_of
+
+Part = TypeVar("Part", bound=Hashable)
 
 _NOT_THE_RATE = "adds or takes a constant number of steps; what is behind each step stays the same"
 _CHANNELS = "says which channels are summed; the time axis is not touched"
@@ -62,6 +65,28 @@ def only_reader(value: ir.Value) -> ir.Node | None:
         return None
     (reader,) = readers
     return reader if reader.graph is value.graph else None
+
+
+def holds(start: Part, needs: Callable[[Part], Iterable[Part] | None]) -> bool:
+    """Whether something holds for `start` that holds for a part where it does for all that `needs` names.
+
+    No recursion, and each part is looked at once: a graph may be deep and woven.
+
+    Args:
+        start: the first part: a value.
+        needs: for what it must hold to hold for a part; None where it does not, whatever else is so.
+    """
+    todo, seen = [start], set[Part]()
+    while todo:
+        part = todo.pop()
+        if part in seen:
+            continue
+        seen.add(part)
+        before = needs(part)
+        if before is None:
+            return False
+        todo += before
+    return True
 
 
 def ancestors(values: Iterable[ir.Value]) -> set[ir.Node]:

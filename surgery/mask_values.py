@@ -8,6 +8,7 @@ import numpy as np
 import onnx_ir as ir
 from numpy.typing import NDArray
 
+from surgery.graph import holds
 from surgery.matching import ONNX_DOMAINS, Matched
 from surgery.weights import tensor_of
 
@@ -63,17 +64,7 @@ def is_zero_or_one(value: ir.Value | None, trusting: bool = True) -> bool:
     An input that is taken from one, or one that is taken from it, says that it holds zeros and ones; so does, where
     `trusting`, any input. Parity judges.
     """
-    todo, seen = [(value, trusting)], set()
-    while todo:
-        part, trusted = todo.pop()
-        if part in seen:
-            continue
-        seen.add(part)
-        before = _parts(part, trusted)
-        if before is None:
-            return False
-        todo += before
-    return True
+    return holds((value, trusting), lambda part: _parts(*part))
 
 
 def _parts(value: ir.Value | None, trusted: bool) -> Sequence[tuple[ir.Value | None, bool]] | None:
@@ -102,24 +93,24 @@ def _parts(value: ir.Value | None, trusted: bool) -> Sequence[tuple[ir.Value | N
 
 def is_mask(value: ir.Value | None) -> bool:
     """Whether `value` is made of constants, chosen, added, or multiplied with zeros and ones."""
-    todo, seen = [value], set()
-    while todo:
-        part = todo.pop()
-        if part in seen or array_of(part) is not None:
-            continue
-        seen.add(part)
-        node = None if part is None else part.producer()
-        if node is None:
-            return False
-        if is_plain(node, SHAPES | {"Cast"}):
-            todo.append(node.inputs[0])
-        elif is_plain(node, {"Where"}):
-            todo += node.inputs[1:]
-        elif is_plain(node, {"Add"}):
-            todo += node.inputs
-        elif not is_plain(node, {"Mul"}) or not all(array_of(v) is not None or is_zero_or_one(v) for v in node.inputs):
-            return False
-    return True
+    return holds(value, _mask_parts)
+
+
+def _mask_parts(value: ir.Value | None) -> Sequence[ir.Value | None] | None:
+    """What must be a mask for `value` to be one; None where it is none."""
+    if array_of(value) is not None:
+        return ()
+    node = None if value is None else value.producer()
+    if node is None:
+        return None
+    if is_plain(node, SHAPES | {"Cast"}):
+        return node.inputs[:1]
+    if is_plain(node, {"Where"}):
+        return node.inputs[1:]
+    if is_plain(node, {"Add"}):
+        return node.inputs
+    scaled = is_plain(node, {"Mul"}) and all(array_of(v) is not None or is_zero_or_one(v) for v in node.inputs)
+    return () if scaled else None
 
 
 def _complement(node: ir.Node) -> Sequence[tuple[ir.Value | None, bool]] | None:

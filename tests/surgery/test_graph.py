@@ -12,6 +12,7 @@ from surgery.graph import (
     ancestors,
     descendants,
     extract,
+    holds,
     level_of_ratio,
     node_dependencies,
     only_reader,
@@ -81,6 +82,24 @@ def test_node_dependencies_leaves_out_what_a_nested_graph_makes_itself() -> None
     node = value_named(graph, "k").producer()
     assert node is not None
     assert {value.name for value in node_dependencies(node)} == {"c", "a", "b"}
+
+
+def test_holds_asks_for_everything_that_is_needed_once() -> None:
+    needs = {"a": ["b", "c"], "b": ["d"], "c": ["d"], "d": ["a"]}  # in a ring, too
+    asked: list[str] = []
+
+    def of(part: str) -> list[str]:
+        asked.append(part)
+        return needs[part]
+
+    assert holds("a", of)
+    assert sorted(asked) == ["a", "b", "c", "d"]
+
+
+@pytest.mark.parametrize("wrong", ["a", "b", "c", "d"])
+def test_holds_is_false_when_one_part_is_wrong(wrong: str) -> None:
+    needs = {"a": ["b", "c"], "b": [], "c": ["d"], "d": []}
+    assert not holds("a", lambda part: None if part == wrong else needs[part])
 
 
 def test_only_reader_is_the_one_node_that_reads_a_value() -> None:
