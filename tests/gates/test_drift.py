@@ -20,6 +20,7 @@ def test_drifts_are_signed_shares_of_what_is_owed() -> None:
         ([107.1, 200], Status.FAILED),
         ([100, 185], Status.FAILED),  # 7.5 % short
         ([math.nan, 200], Status.FAILED),
+        ([100, math.nan], Status.FAILED),
         ([100], Status.FAILED),
         ([], Status.FAILED),
     ],
@@ -44,7 +45,9 @@ def test_drift_without_a_bound_is_a_measurement() -> None:
     assert "which grows" in figure.reason
 
 
-@pytest.mark.parametrize(("owed", "measured"), [([0.0], [0.0]), ([100.0], [math.nan]), ([], [])])
+@pytest.mark.parametrize(
+    ("owed", "measured"), [([0.0], [0.0]), ([100.0], [math.nan]), ([100.0, 100.0], [100.0, math.nan]), ([], [])]
+)
 def test_drift_that_is_no_number_fails_even_without_a_bound(owed: list[float], measured: list[float]) -> None:
     verdict = judge_drift(owed, measured, None, "the sum of frames")
     assert isinstance(verdict, Verdict)
