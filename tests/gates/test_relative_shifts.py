@@ -206,6 +206,9 @@ INNOCENT: dict[str, Callable[[], ir.Model]] = {
     "one position": partial(shifted_to_positions, 1),
     "a chain without zeros": lambda: moved((1, 2, 4, 6), reshape(1, 2, 6, 4), cut([2], [0], [4])),
     "no moving operator": lambda: chain("Tanh", "Relu"),
+    "two rows ahead of the columns, whose one step tells nothing": lambda: moved(
+        (1, 5, 3, 4), pad(0, 0, 1, 0, 0, 0, 0, 0), reshape(4, 2, 10), cut([0], [0], [3]), rank=3
+    ),
     "windows of an image": lambda: moved(
         (1, 6, 6, 2),
         pad(0, 0, 0, 0, 0, 2, 2, 0),
