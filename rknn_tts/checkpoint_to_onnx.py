@@ -17,6 +17,7 @@ from contracts.errors import GateFailure, UserInput
 from contracts.files import sha256_of, sha256_of_bytes
 from contracts.serial import from_json, to_json
 from contracts.verdicts import Verdict
+from converters.hub_places import check_at_hand
 from converters.onnx_file import external_files
 from converters.registry import STAGES
 from converters.stages import Checkpoint, FetchHub, Opened, Session, Stage, StageExport, StageOptions, find_stage
@@ -273,6 +274,7 @@ def _named_checkpoint(request: Request, stage: Stage, say: Say) -> Checkpoint:
 
 def _file_given(text: str, fetch_hub: FetchHub) -> Checkpoint:
     """The checkpoint in the file `text`, of a stage that takes nothing else."""
+    check_at_hand(text)
     path = Path(text)
     _check_file("--checkpoint", path)
     return Checkpoint(path, Source(path.name, sha256_of(path), "checkpoint"))

@@ -17,6 +17,7 @@ import onnx_ir as ir
 from contracts.contract import Source
 from contracts.errors import Refusal, UserInput
 from contracts.files import sha256_of
+from converters.hub_places import check_at_hand
 from converters.onnx_file import load_external, read_onnx
 from converters.onnx_join import joined
 from converters.piper.config import config_path
@@ -41,6 +42,7 @@ def locate(text: str, fetch_hub: FetchHub) -> Checkpoint:
     Raises:
         UserInput: there is no such file.
     """
+    check_at_hand(text)
     path = Path(text)
     if path.is_dir() and (path / f"{DECODER}.onnx").is_file():
         path = path / f"{DECODER}.onnx"

@@ -129,6 +129,11 @@ def test_locate_says_what_is_wrong_when_there_is_no_such_file(tmp_path: Path, na
         locate(str(tmp_path / named), no_hub)
 
 
+def test_locate_refuses_a_place_on_a_hub() -> None:
+    with pytest.raises(UserInput, match=r"^--checkpoint hf://owner/voice: is a place on a hub"):
+        locate("hf://owner/voice", no_hub)
+
+
 @pytest.mark.parametrize("config", ["config.json", "decoder.onnx.json", "encoder.onnx.json", "en_US-ann.onnx.json"])
 def test_read_voice_finds_the_json_of_a_streaming_voice(tmp_path: Path, config: str) -> None:
     folder = pair(tmp_path, config=config)
