@@ -11,6 +11,10 @@ from converters.stages import Array, FloatArray, Sample, Session
 from converters.vits_windows import AUDIO, MASK, Latent, decode_by_windows
 from surgery.mask_decoder import mask_decoder
 
+MOST_IDS = 2048
+"""Of a sample. Piper's default voice takes 37 ids a second: 55 s of speech, some hundred windows, each 2 s in the
+simulator."""
+
 
 def decoder_of_windows(cut: ir.Model, masked: bool) -> ir.Model:
     """`cut` as the engine decodes windows: `masked` behind each convolution, or not. What pads one is heard so."""

@@ -180,7 +180,10 @@ _FEWEST_AHEAD = 3
 
 
 def _followed(chain: _Chain, sizes: Sequence[int]) -> list[Array] | None:
-    """What the chain makes of the numbers of its elements, counted from 1; None where it cannot be run."""
+    """What the chain makes of the numbers of its elements, counted from 1; None where it cannot be run.
+
+    Surgery follows chains likewise, and by code of its own: a gate does not ask the pass that it judges.
+    """
     constants: dict[str, onnx.TensorProto] = {}
     protos = []
     for node in chain.nodes:

@@ -16,7 +16,7 @@ N = 512, with 1332 REGTASK lines. Of constant indices the toolkit makes weights 
 10 s at N = 128 (measured), 402 MB at 192, 2.9 GB at 384, and it ran out of 31 GB at 512 (reference). The convolutions
 are what it makes of products with constants, and where it makes them itself, its rule fuse_mul_into_matmul, which we
 turn off, multiplies R and A into one as if A's rows were R's: it raises, or, where N is the depth, the result is wrong
-(8 dB; measured, 2.3.2).
+(8 dB in this encoder; measured, 2.3.2).
 
 The encoder of Piper's joe-medium (2 heads of 96, 6 layers), rk3588: N = 128, 192, 384 and 512 take 6, 6, 8 and 9 s and
 0.47, 0.48, 0.59 and 0.64 GB to build, engines of 16.5, 17.4, 21.5 and 25.0 MB without a REGTASK line, of which a run is

@@ -190,7 +190,8 @@ def _host_equality(voice: Voice, durations: Session, original: Session, host: Se
     prior: Prior = prior_of(voice, durations, drawn_ids(voice, HOST_SYMBOLS))
     noise = drawn_noise(prior.channels, prior.frames + SPARE_NOISE)
     owed = speak(voice, original, prior, noise).said
-    scaled: Mapping[str, Array] = dict(zip((SCALE_INPUT,), voice.scale(NOISE_SCALE).values(), strict=False))
+    scales = list(voice.scale(NOISE_SCALE).values())  # one or, of a release without a scale, none
+    scaled: dict[str, Array] = {SCALE_INPUT: scales[0]} if scales else {}
     got = host({**voice.durations_feed(prior.ids), NOISE: noise, **scaled})
     return Equality(
         "host.latent",

@@ -7,7 +7,7 @@ from contracts.errors import UserInput
 from converters.inflect.prior import drawn_ids, drawn_noise, prior_of, speak
 from converters.inflect.voice import Voice
 from converters.stages import AddExtras, Sample, Sentence, Session
-from converters.vits_sample import counted, sample_by_windows
+from converters.vits_sample import MOST_IDS, counted, sample_by_windows
 
 SYMBOLS = 48
 """Of the sentence that is spoken where the user names none: some seconds."""
@@ -17,7 +17,7 @@ def read_sentence(voice: Voice, sentence: Sentence, add_extras: AddExtras) -> Se
     """`sentence` where it is of the model's ids, or of none.
 
     Raises:
-        UserInput: it is a text, or an id is none of the model's.
+        UserInput: it is a text, an id is none of the model's, or there are more than it is sensible to hear.
     """
     if sentence.text is not None:
         raise UserInput(
@@ -25,6 +25,10 @@ def read_sentence(voice: Voice, sentence: Sentence, add_extras: AddExtras) -> Se
         )
     if wrong := [number for number in sentence.ids or () if number >= voice.symbols]:
         raise UserInput(f"--ids: {wrong[0]} is no symbol of this model, whose ids go from 0 to {voice.symbols - 1}.")
+    if len(sentence.ids or ()) > MOST_IDS:
+        raise UserInput(
+            f"--ids: a sample speaks up to {MOST_IDS} ids, and these are {len(sentence.ids or ())}; shorten it."
+        )
     if sentence.ids == ():
         raise UserInput("--ids: there is nothing to speak in it.")
     return sentence

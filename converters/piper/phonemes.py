@@ -14,6 +14,7 @@ from contracts.errors import Refusal, ToolFailure, UserInput
 from converters.piper.config import BOS, CHARACTERS, EOS, ESPEAK, PAD, VoiceConfig
 from converters.piper.voice import Voice
 from converters.stages import AddExtras, Sentence
+from converters.vits_sample import MOST_IDS
 
 PHONEMISER = Path(__file__).with_name("phonemiser.py")
 """The program that knows Piper's phonemiser."""
@@ -23,9 +24,6 @@ PHONEMES_EXTRA = "phonemes"
 
 PHONEMISER_SECONDS = 60.0
 """A page of text takes 0.2 s, most of it to load: a phonemiser that is still at it hangs."""
-
-MOST_IDS = 2048
-"""The default voice takes 37 ids a second: 55 s of speech, some hundred windows, each 2 s in the simulator."""
 
 
 def spoken_ids(voice: Voice, sentence: Sentence, add_extras: AddExtras) -> Sentence:

@@ -53,6 +53,12 @@ def test_receptive_field_leaves_out_a_context_that_does_not_fit() -> None:
     assert [figure.name for figure in figures] == ["fp32.context_0", "fp32.context_20"]
 
 
+def test_receptive_field_is_not_told_of_less_than_a_window() -> None:
+    session = seeing(1)
+    assert callable(session)
+    assert receptive_field(session, drawn_latent(3, 200), window(256, 32)) == ()
+
+
 @pytest.mark.parametrize(
     ("frames", "wanted"),
     [(256, (30, 47, 91, 210)), (210, (30, 47, 91)), (65, (30, 47)), (30, (20,)), (2, (1,)), (1, ())],

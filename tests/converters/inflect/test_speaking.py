@@ -25,6 +25,7 @@ def nothing() -> None:
         (Sentence(text="hello"), "--text: what makes ids of a text is part of the Inflect release"),
         (Sentence(ids=(0, 19, 20)), "--ids: 20 is no symbol of this model, whose ids go from 0 to 19"),
         (Sentence(ids=()), "--ids: there is nothing to speak in it"),
+        (Sentence(ids=(3,) * 2049), "--ids: a sample speaks up to 2048 ids, and these are 2049"),
     ],
 )
 def test_read_sentence_says_what_cannot_be_spoken(sentence: Sentence, told: str) -> None:
