@@ -13,8 +13,6 @@ Of a slice nothing but itself is known, so that is what it is compared with.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 
 from contracts.contract import Window
