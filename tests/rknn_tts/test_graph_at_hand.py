@@ -32,6 +32,7 @@ def test_check_graph_says_what_the_manifest_holds_and_judges_the_structure(tmp_p
     assert {verdict.gate: verdict.status.value for verdict in info.verdicts} == {
         "structure.operators": "passed",
         "structure.static_shapes": "passed",
+        "structure.relative_shifts": "passed",
         "range.weights": "passed",
     }
     assert said.steps == ["checking the graph"]

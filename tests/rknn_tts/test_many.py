@@ -7,7 +7,7 @@ import signal
 import textwrap
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -164,6 +164,15 @@ print(GOOD)
     assert parts[0].report.error == "Alone it took more than the 0.1 GB that all may take; --memory N allows N GB."
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Ctrl-C counts: a job in the background of a shell ignores it, and hands that down."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_crew_leaves_no_child_when_it_is_interrupted(crew: Callable[..., Crew]) -> None:
     # One ends when it is told, the other would not.
     lines = """

@@ -85,7 +85,13 @@ def command(folder: Path, converter: str, *words: str) -> subprocess.Popen[str]:
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
+        preexec_fn=_hear_interrupts,
     )
+
+
+def _hear_interrupts() -> None:
+    """A job in the background of a shell ignores Ctrl-C, and hands that down."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def test_engine_builds_every_voice_that_it_can(folder: Path) -> None:
