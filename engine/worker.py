@@ -42,9 +42,9 @@ read: of two embeddings of one id, both are the first (0.8 dB; without the rule 
 
 `fuse_mul_into_matmul` multiplies the constants C of (x[N, D] @ W[D, K]) * C into W, also where C[N, 1] or C[N, K] are
 others for each row of x: it takes their rows for those of W. Where N is D it says nothing (-3 dB; without the rule
-67 dB), otherwise it crashes, or what comes after it does (measured, 2.3.2 and 2.5.0, on every target). What it gets
-right, constants that are the same for every row, other rules fold as well, at the same price; but for one number for
-each x of a batch, which costs a Mul then."""
+67 dB), otherwise it crashes, or what comes after it does (measured, 2.3.2 on every target, 2.5.0 on three). What it
+gets right, constants that are the same for every row, other rules fold as well, at the same price; but for one number
+for each x of a batch, which costs a Mul then."""
 
 _ADDR_NO_RANDOMIZE = 0x0040000  # sys/personality.h
 

@@ -12,6 +12,7 @@ from contracts.thresholds import SIMULATOR, SIMULATOR_DB, own_simulator_db
 from contracts.verdicts import Measurement, Verdict, failure, passed, unproven
 from cost.summary import summarise_layers, summarise_memory
 from engine.build import BuildResult
+from gates.drift import GATE as DRIFT
 from logs.judge import judge_log
 from logs.layer_table import Layer, LayerTable, parse_layer_table
 from logs.regtask import RegtaskKey
@@ -65,40 +66,54 @@ def judge_build(
         unsimulated: why the simulator was not run, a sentence; None where it was.
         host: the host half's file, for a drift behind it; None where there is none.
     """
-    from gates.simulator import judge_simulator, judge_simulator_by_original
-
     lines = kept_lines(build.lines)
     judged = judge_log(lines, accepted)
     table = parse_layer_table(lines)
-    verdicts = list(judged.verdicts)
     memory = summarise_memory(table) if table else None
-    verdicts.append(layer_table_verdict(table, memory))
-    threshold = contract.thresholds.get(SIMULATOR, SIMULATOR_DB)
-    own_db = own_simulator_db(contract.thresholds)
-    if unsimulated is not None:
-        verdicts.append(unproven(SIMULATOR, unsimulated))
-    elif originals:
-        verdicts += judge_simulator_by_original(originals, build.simulated, threshold, own_db)
+    if unsimulated is None:
+        figures = _judge_simulated(build, onnx, contract, feeds, originals, host)
     else:
-        verdicts += judge_simulator(_run(onnx, feeds), build.simulated, threshold, own_db=own_db)
-    measurements = _figures(build)
-    if contract.drift is not None and unsimulated is None:
-        from rknn_tts.host_drift import measure_drift
-
-        called = contract.host.file if contract.host is not None else ""
-        drift = measure_drift(contract.drift, host, feeds, _run(onnx, feeds), build.simulated, called)
-        if isinstance(drift, Verdict):
-            verdicts.append(drift)
-        else:
-            measurements = (*measurements, drift)
+        owed = (SIMULATOR, DRIFT) if contract.drift is not None else (SIMULATOR,)
+        figures = [unproven(gate, unsimulated) for gate in owed]
     return Judged(
-        verdicts=tuple(verdicts),
-        measurements=measurements,
+        verdicts=(
+            *judged.verdicts,
+            layer_table_verdict(table, memory),
+            *(figure for figure in figures if isinstance(figure, Verdict)),
+        ),
+        measurements=(*_figures(build), *(figure for figure in figures if isinstance(figure, Measurement))),
         layers=summarise_layers(table, layers_file) if table else None,
         every_layer=table.layers if table else (),
         memory=memory,
         log=judged.summary,
     )
+
+
+def _judge_simulated(
+    build: BuildResult,
+    onnx: Path,
+    contract: Contract,
+    feeds: Sequence[Feed],
+    originals: Sequence[Outputs],
+    host: Path | None,
+) -> list[Verdict | Measurement]:
+    """What the simulator's outputs come to, and what the host half makes of them; see `judge_build`."""
+    from gates.simulator import judge_simulator, judge_simulator_by_original
+
+    threshold = contract.thresholds.get(SIMULATOR, SIMULATOR_DB)
+    own_db = own_simulator_db(contract.thresholds)
+    owed = _run(onnx, feeds) if not originals or contract.drift is not None else []
+    judged: list[Verdict | Measurement] = []
+    if originals:
+        judged += judge_simulator_by_original(originals, build.simulated, threshold, own_db)
+    else:
+        judged += judge_simulator(owed, build.simulated, threshold, own_db=own_db)
+    if contract.drift is not None:
+        from rknn_tts.host_drift import measure_drift
+
+        called = contract.host.file if contract.host is not None else ""
+        judged.append(measure_drift(contract.drift, host, feeds, owed, build.simulated, called))
+    return judged
 
 
 def _run(onnx: Path, feeds: Sequence[Feed]) -> list[Outputs]:

@@ -9,6 +9,7 @@ import pytest
 
 from contracts.contract import Contract, Drift, Source
 from engine.result import BuildResult
+from gates import session
 from logs.regtask import parse_accepted
 from rknn_tts.build_gates import Judged, judge_build, kept_lines
 from tests.gates.small_graphs import row, scale_proto
@@ -196,3 +197,21 @@ def test_drift_is_owed_where_the_contract_states_one_and_fails_without_a_host_ha
     made = judged(tmp_path, drift=Drift("durations", {}, {}, 7.0, "rounded up"))
     assert status(made, "simulator.drift") == "failed"
     assert "simulator.drift" not in {verdict.gate for verdict in judged(tmp_path).verdicts}
+
+
+def test_drift_is_unproven_where_the_simulator_was_not_run(tmp_path: Path) -> None:
+    made = judged(tmp_path, unsimulated="too little memory", simulated=(), drift=Drift("durations", {}, {}, 7.0, ""))
+    assert (status(made, "simulator"), status(made, "simulator.drift")) == ("unproven", "unproven")
+
+
+def test_graph_runs_once_for_the_simulator_and_the_drift(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[object] = []
+
+    class Counted(session.Session):
+        def __init__(self, *arguments: Any, **options: Any) -> None:
+            opened.append(arguments)
+            super().__init__(*arguments, **options)
+
+    monkeypatch.setattr(session, "Session", Counted)
+    judged(tmp_path, drift=Drift("durations", {}, {}, 7.0, ""))
+    assert len(opened) == 1
