@@ -91,8 +91,8 @@ help: ## this list
 	@echo
 	@echo "Options: FAMILY TARGET STAGE CHECKPOINT CONFIG MEMBER WINDOW CONTEXT PADDING MAX_AXIS NORM SINE SAMPLE_RATE"
 	@echo "CODES SEAM CACHE WINDOW_ROLE SPEAKER WIDTHS RELATIVE SAMPLE TEXT IDS SAVE_CHECKPOINT TOOLKIT OUT MODEL A B"
-	@echo "SHAPE INPUTS NO_PASS PASS COST SAVE TIMEOUT MEMORY JOBS JUNIT ACCEPT_REGTASK; CHECK=1 FORCE=1 DECODER_MASK=1"
-	@echo "NO_DECODER_MASK=1 JSON=1."
+	@echo "LENGTHS CHUNK LOOK_AHEAD HISTORY BUCKETS PRECISION CALIBRATION SHAPE INPUTS NO_PASS PASS COST SAVE TIMEOUT"
+	@echo "MEMORY JOBS JUNIT ACCEPT_REGTASK; CHECK=1 FORCE=1 DECODER_MASK=1 NO_DECODER_MASK=1 ALLOW_QUANTIZED=1 JSON=1."
 	@echo "PYTHON=python3.12 picks the Python of the environments."
 	@echo "make ends with status 2 whenever a command fails; the command's own status (1: a gate or the build failed,"
 	@echo "2: refused before it started) is in make's last line. A job that needs it runs ./rknn-tts itself."

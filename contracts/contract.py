@@ -7,8 +7,6 @@ and short (under 1024 characters) inside the engine, where a board reads it back
 from __future__ import annotations
 
 import json
-import math
-import re
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -23,9 +21,6 @@ METADATA_KEY = "rknn-tts/contract/1"
 SHORT_CONTRACT_LIMIT = 1024
 """Size of the toolkit's `custom_string` in bytes, its terminating zero included (design, Manifest)."""
 
-
-_NAME_CHARACTERS = 64
-_NAME = re.compile(rf"[A-Za-z0-9_-]{{1,{_NAME_CHARACTERS}}}")
 
 FILE_NAME_BYTES = 160
 """Of the 255 that a file name may have: the log's name adds the engine's stem, the target and an ending to it."""
@@ -131,10 +126,6 @@ CACHE_INPUT, CACHE_OUTPUT = "cache", "cache_out"
 """The tensors by which an engine of a `CodeStep` takes and gives its cache."""
 
 
-_BEHIND_CHANNELS = 2
-"""First axis that counts codes in what a step takes beside its cache: [1, channels, B], or [1, channels, 1, B]."""
-
-
 @dataclass(frozen=True)
 class CodeStep:
     """Geometry of one step of a decoder that goes along a stream of codes, and keeps its state in a cache.
@@ -182,6 +173,23 @@ class Drift:
     noises: dict[str, tuple[int, ...]]
     most_percent: float | None
     remark: str
+
+
+@dataclass(frozen=True)
+class CarriedState:
+    """A tensor that a step of a stream takes from the step before it; a stream starts with zeros.
+
+    Attributes:
+        input: the name of the tensor that is taken.
+        output: of the one that is given on.
+        axis: None where what is given is what the next step takes. An axis of both: what is given belongs to the step
+            alone, and the host writes it into that axis of what is kept, behind what is there, and from the first place
+            on again where the end is reached; the order of places does not count.
+    """
+
+    input: str
+    output: str
+    axis: int | None = None
 
 
 LARGEST_NOISE = 1 << 24
@@ -239,6 +247,8 @@ class Contract:
         cuts_for: the target whose cuts were applied; None: those that pay on every target.
         simulator_bytes: memory that simulating this engine takes, about; None where it is no more than building it.
         drift: what is compared behind the host half, where the stage's own outputs do not tell how it sounds.
+        state: the tensors that go from step to step, where they are tensors of their own and no flat `cache`.
+        disabled_rules: fuse rules of the toolkit that crash on this graph or make other numbers of it.
         role: what this engine is for, among those of its stage that belong together; None where it is the only one.
     """
 
@@ -261,6 +271,8 @@ class Contract:
     simulator_bytes: int | None = None
     step: CodeStep | None = None
     drift: Drift | None = None
+    state: tuple[CarriedState, ...] = ()
+    disabled_rules: tuple[str, ...] = ()
 
 
 def contract_to_metadata(contract: Contract) -> dict[str, str]:
@@ -283,67 +295,6 @@ def contract_from_metadata(metadata: Mapping[str, str]) -> Contract | None:
         raise ValueError(f"the metadata entry {METADATA_KEY} is not JSON: {error}") from error
     except TooDeep as error:
         raise ValueError(f"the metadata entry {METADATA_KEY} is nested too deep ({error})") from error
-
-
-def contract_fault(contract: Contract) -> str | None:
-    """What makes `contract`, read from a file, unfit to be worked with: it names files and becomes part of paths.
-
-    A fault ends as a clause ("its host half ../x is no plain file name"); None where there is none.
-    """
-    host = contract.host.file if contract.host is not None else None
-    if host is not None and not (is_file_name(host) and host.endswith(".onnx")):
-        return f"its host half {host!r:.60} is no plain file name that ends in .onnx"
-    if not is_file_name(contract.source.name):
-        return f"its source {contract.source.name!r:.60} is no plain file name"
-    if (fault := _cache_fault(contract.cache)) is not None:
-        return fault
-    if contract.step is not None and (fault := _step_fault(contract, contract.step)) is not None:
-        return fault
-    if contract.drift is not None and (fault := _drift_fault(contract.drift)) is not None:
-        return fault
-    for what, name in (("family", contract.family), ("stage", contract.stage), ("role", contract.role)):
-        if name is not None and not _NAME.fullmatch(name):
-            return f"its {what} {name!r:.60} is none: letters, digits, - and _ are, at most {_NAME_CHARACTERS} of them"
-    return None
-
-
-def _cache_fault(cache: Cache | None) -> str | None:
-    if cache is None:
-        return None
-    if cache.numel < 1:
-        return f"its cache has {cache.numel} numbers"
-    end, before = 0, ""
-    for part in sorted(cache.layout, key=lambda part: part.offset):
-        size = math.prod(part.shape)
-        if min(part.shape, default=1) < 1 or part.offset < 0 or part.offset + size > cache.numel:
-            return f"its cache slice {part.name!r:.60} does not lie within the {cache.numel} numbers of the cache"
-        if part.offset < end:
-            return f"its cache slice {part.name!r:.60} overlaps {before!r:.60}"
-        end, before = part.offset + size, part.name
-    return None
-
-
-def _drift_fault(drift: Drift) -> str | None:
-    for name, shape in drift.noises.items():
-        if min(shape, default=1) < 1 or math.prod(shape) > LARGEST_NOISE:
-            return f"its drift's noise {name!r:.60} has the shape {list(shape)!s:.60}"
-    return None
-
-
-def _step_fault(contract: Contract, step: CodeStep) -> str | None:
-    """How the tensors contradict the step or its cache."""
-    if contract.cache is not None:
-        for which, specs, name in (("input", contract.inputs, CACHE_INPUT), ("output", contract.outputs, CACHE_OUTPUT)):
-            found = next((math.prod(spec.shape) for spec in specs if spec.name == name), 0)
-            if found != contract.cache.numel:
-                return f"its cache has {contract.cache.numel} numbers and its {which} {name!r} {found}"
-    for spec in contract.inputs:
-        if spec.name != CACHE_INPUT and math.prod(spec.shape[_BEHIND_CHANNELS:]) != step.codes:
-            return f"its step takes {step.codes} codes and its input {spec.name!r:.60} {list(spec.shape)!s:.60}"
-    owed = {step.codes * step.samples_per_code, step.emitted * step.samples_per_code}
-    if not owed & {math.prod(spec.shape) for spec in contract.outputs}:
-        return f"its step of {step.codes} codes gives {max(owed)} samples and none of its outputs has so many"
-    return None
 
 
 def is_file_name(name: str) -> bool:

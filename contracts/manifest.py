@@ -9,7 +9,7 @@ import json
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from contracts.contract import Cache, CodeStep, HostHalf, Noise, PassRecord, Source, TensorSpec, Window
+from contracts.contract import Cache, CarriedState, CodeStep, HostHalf, Noise, PassRecord, Source, TensorSpec, Window
 from contracts.errors import UserInput
 from contracts.serial import Json, TooDeep, from_json, parse_json, to_json
 from contracts.verdicts import Measurement, Verdict
@@ -125,6 +125,7 @@ class Manifest:
     board: dict[str, Json] | None = None
     role: str | None = None
     step: CodeStep | None = None
+    state: tuple[CarriedState, ...] = ()
     schema: str = ENGINE_SCHEMA
 
 

@@ -131,6 +131,14 @@ class StageOptions:
     seam: str | None = None
     cache: str | None = None
     window_role: str | None = None
+    lengths: str | None = None
+    chunk: int | None = None
+    look_ahead: str | None = None
+    history: int | None = None
+    buckets: str | None = None
+    precision: str | None = None
+    calibration: str | None = None
+    allow_quantized: bool = False
 
 
 @dataclass(frozen=True)

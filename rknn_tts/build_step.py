@@ -67,6 +67,7 @@ class Build:
             "environment": converter_digest(self.python, self.request.toolkit),
             "custom_string": short_contract(self.source.contract, self.target, self.request.toolkit),
             "accepted": " ".join(map(str, self.accepted)),
+            "disabled": " ".join(self.source.contract.disabled_rules),
         }
 
 
@@ -88,6 +89,7 @@ def built(build: Build, steps: Steps, say: Say, go_on: Callable[[], None]) -> Pa
             custom_string=parts["custom_string"],
             feeds=() if build.unsimulated is not None else feeds_from_npz(build.source.feeds),
             accepted=build.accepted,
+            disable_rules=build.source.contract.disabled_rules,
             timeout_s=DEFAULT_TIMEOUT_S if request.timeout_s is None else request.timeout_s,
             memory_limit_bytes=memory_limit_bytes(request.memory_gb),
         )

@@ -19,7 +19,8 @@ import onnx
 import onnx_ir as ir
 from numpy.typing import NDArray
 
-from contracts.contract import METADATA_KEY, Contract, contract_fault, contract_from_metadata, contract_to_metadata
+from contracts.contract import METADATA_KEY, Contract, contract_from_metadata, contract_to_metadata
+from contracts.contract_faults import contract_fault
 from contracts.errors import Refusal, UserInput
 
 FEEDS_KEY = "rknn-tts/feeds/1"

@@ -132,6 +132,7 @@ def publication_of(finished: Finished) -> Publication:
         window=contract.window,
         cache=contract.cache,
         step=contract.step,
+        state=contract.state,
         noise=contract.noise,
         thresholds=contract.thresholds,
         passes=contract.passes,
@@ -165,7 +166,7 @@ def _outcome(finished: Finished, publication: Publication, steps: Steps) -> Outc
 
 
 def _notes(finished: Finished, manifest: Manifest) -> tuple[str, ...]:
-    return (*finished.build.source.notes, *_rule_notes(manifest.toolkit))
+    return (*finished.build.source.notes, *_rule_notes(manifest.toolkit, finished.build.source.contract.disabled_rules))
 
 
 def _with_board_figures(manifest: Manifest, places: Places) -> Manifest:
@@ -178,11 +179,12 @@ def _with_board_figures(manifest: Manifest, places: Places) -> Manifest:
     return replace(manifest, board=earlier.board) if same else manifest
 
 
-def _rule_notes(toolkit: Toolkit) -> list[str]:
-    """What the user shall know of fuse rules that were switched off: the engine may be slower without them."""
-    if not toolkit.disabled_rules:
+def _rule_notes(toolkit: Toolkit, stated: Sequence[str]) -> list[str]:
+    """What the user shall know of fuse rules that crashed, as none of those `stated` by a stage: that it is slower."""
+    crashed = [rule for rule in toolkit.disabled_rules if rule not in stated]
+    if not crashed:
         return []
-    rules = ", ".join(toolkit.disabled_rules)
+    rules = ", ".join(crashed)
     return [f"The toolkit crashed in its fuse rule {rules}, so the engine was built without it, and may be slower."]
 
 

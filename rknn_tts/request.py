@@ -118,6 +118,25 @@ class Request:
     window_role: str | None = _option(
         "Also a step that decodes a left context anew with the codes behind it: 25+12 (qwen3).", CONVERTING
     )
+    lengths: str | None = _option(
+        "Lengths in frames, one engine each: 110,200,250,400 (cosyvoice3; cosyvoice2's flow_estimator and speaker).",
+        CONVERTING,
+    )
+    chunk: int | None = _option("Speech tokens that a step of a stream takes: 16 (cosyvoice2's flow).", CONVERTING)
+    look_ahead: str | None = _option(
+        "Tokens ahead that a step of the encoder sees, one engine each: 1,3 (cosyvoice2's flow_encoder).", CONVERTING
+    )
+    history: int | None = _option("Speech tokens of a stream that are remembered (cosyvoice2's flow).", CONVERTING)
+    buckets: str | None = _option("Mel frames of the vocoder, one engine each: 32,40 (cosyvoice2).", CONVERTING)
+    precision: str | None = _option(
+        "fp16, or w8a8: weights and activations of 8 bits (cosyvoice2's speech_head, whose default it is).", CONVERTING
+    )
+    calibration: str | None = _option(
+        "Real inputs that ranges of 8 bits are found on: an .npz (cosyvoice2's speech_head).", CONVERTING
+    )
+    allow_quantized: bool = _option(
+        "Let a stage be built in 8 bits that is known to lose too much (cosyvoice2).", CONVERTING, False
+    )
     length: int | None = _option("Codes of the stream that is timed, up to 4096; 192 by default.", ("bench",))
     sample: str | None = _option(
         "Write a sentence into this folder, as the original speaks it and as the engine does (kokoro, piper, inflect).",

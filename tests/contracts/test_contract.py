@@ -14,6 +14,7 @@ from contracts.contract import (
     METADATA_KEY,
     Cache,
     CacheSlice,
+    CarriedState,
     CodeStep,
     Contract,
     Drift,
@@ -21,11 +22,11 @@ from contracts.contract import (
     Source,
     TensorSpec,
     Window,
-    contract_fault,
     contract_from_metadata,
     contract_to_metadata,
     short_contract,
 )
+from contracts.contract_faults import contract_fault
 from contracts.errors import UserInput
 from tests.contracts.samples import CONTRACT, INPUTS, SHA, SOURCE, STEP, STEP_CONTRACT
 
@@ -271,6 +272,45 @@ def test_contract_fault_names_what_would_leave_its_folder_or_not_fit(changes: di
 def test_contract_fault_names_what_contradicts_the_step(changes: dict[str, Any], says: str) -> None:
     assert contract_fault(STEP_CONTRACT) is None
     assert contract_fault(replace(STEP_CONTRACT, **changes)) == says
+
+
+KEPT = TensorSpec("kv", (4, 8, 100, 128))
+STATE_CONTRACT = replace(
+    CONTRACT,
+    inputs=(TensorSpec("x", (1, 80, 1, 32)), KEPT),
+    outputs=(
+        TensorSpec("kv_next", KEPT.shape),
+        TensorSpec("kv_new", (4, 8, 32, 128)),
+        TensorSpec("other", (4, 8, 100, 1)),
+    ),
+)
+
+
+@pytest.mark.parametrize("kept", [CarriedState("kv", "kv_next"), CarriedState("kv", "kv_new", 2)])
+def test_contract_fault_takes_states_that_are_replaced_or_written_along_an_axis(kept: CarriedState) -> None:
+    assert contract_fault(replace(STATE_CONTRACT, state=(kept,))) is None
+
+
+@pytest.mark.parametrize(
+    ("kept", "says"),
+    [
+        (CarriedState("k", "kv_next"), "its state 'k' is no input, or 'kv_next' no output"),
+        (CarriedState("kv", "x"), "its state 'kv' is no input, or 'x' no output"),
+        (CarriedState("kv", "other"), "its state 'kv' is not what 'other' gives"),
+        (CarriedState("kv", "kv_new"), "its state 'kv' is not what 'kv_new' gives"),
+        (CarriedState("kv", "kv_new", 1), "its state 'kv' is not what 'kv_new' gives"),
+        (CarriedState("kv", "kv_new", 4), "its state 'kv' has no axis 4 that 'kv_new' is written along"),
+        (CarriedState("x", "kv_new", -1), "its state 'x' has no axis -1 that 'kv_new' is written along"),
+        (CarriedState("x", "kv_new", 2), "its state 'x' has no room for what 'kv_new' gives of a step"),
+    ],
+)
+def test_contract_fault_names_what_contradicts_the_state(kept: CarriedState, says: str) -> None:
+    assert contract_fault(replace(STATE_CONTRACT, state=(kept,))) == says
+
+
+def test_contract_fault_names_a_rule_that_is_none() -> None:
+    assert contract_fault(replace(CONTRACT, disabled_rules=("swap_expand_transpose",))) is None
+    assert str(contract_fault(replace(CONTRACT, disabled_rules=("a b",)))).startswith("its disabled rule 'a b' ")
 
 
 def test_contract_fault_takes_a_step_of_four_axes_whose_engine_drops_the_context() -> None:

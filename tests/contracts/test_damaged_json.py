@@ -5,7 +5,8 @@ from __future__ import annotations
 from contextlib import suppress
 from pathlib import Path
 
-from contracts.contract import METADATA_KEY, contract_fault, contract_from_metadata, contract_to_metadata
+from contracts.contract import METADATA_KEY, contract_from_metadata, contract_to_metadata
+from contracts.contract_faults import contract_fault
 from contracts.errors import UserInput
 from contracts.manifest import manifest_text, read_manifest
 from tests.contracts.samples import CONTRACT, MANIFEST
