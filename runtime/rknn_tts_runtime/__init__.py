@@ -1,5 +1,6 @@
 """Runs rknn-tts engines on a board. Needs numpy only."""
 
+from rknn_tts_runtime.carried_state import State, walk_states, zero_states
 from rknn_tts_runtime.istft import istft
 from rknn_tts_runtime.spectrogram_windows import frame_masks, join_columns, walk_spectrogram, walk_spectrogram_windows
 from rknn_tts_runtime.stateful import (
@@ -20,6 +21,7 @@ from rknn_tts_runtime.windows import WindowStep, decode_windowed, plan_windows, 
 __all__ = [
     "CodeEvent",
     "CodeStep",
+    "State",
     "WindowStep",
     "cache_slice",
     "decode_event",
@@ -34,9 +36,11 @@ __all__ = [
     "walk_events",
     "walk_spectrogram",
     "walk_spectrogram_windows",
+    "walk_states",
     "walk_windows",
     "window_events",
     "write_wav",
     "zero_cache",
+    "zero_states",
 ]
 __version__ = "0.1.0"
