@@ -79,10 +79,9 @@ def walk_states(run: Run, states: Sequence[State], steps: Iterable[Mapping[str, 
         given = dict(run({**inputs, **kept}))
         for state in states:
             new = np.asarray(given[state.output])
+            name = state.input
             if state.axis is not None:
-                kept[state.input], places[state.input] = written(
-                    kept[state.input], new, state.axis, places[state.input]
-                )
+                kept[name], places[name] = written(kept[name], new, state.axis, places[name])
             elif new.shape == tuple(state.shape):
                 kept[name] = new
             else:
