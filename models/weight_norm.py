@@ -12,19 +12,24 @@ from numpy.typing import NDArray
 
 FloatArray = NDArray[np.float32]
 
-_GAIN, _DIRECTION = ".weight_g", ".weight_v"
+_SPELLINGS = (
+    (".weight_g", ".weight_v"),
+    (".parametrizations.weight.original0", ".parametrizations.weight.original1"),
+)
+"""Endings of a gain and a direction: of torch's older weight norm, and of the one that is a parametrization."""
 
 
 def folded(weights: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
-    """`weights` with `NAME.weight` in the place of `NAME.weight_g` and `NAME.weight_v`.
+    """`weights` with `NAME.weight` in the place of a gain and a direction, in either spelling (`NAME.weight_g`, ...).
 
+    A gain whose direction is missing stays as it is.
     A row of norm zero is zero: there torch computes 0 / 0 (quantisation zeroed 24 such rows in Kokoro's int8 export).
     """
-    plain = {name: array for name, array in weights.items() if not name.endswith((_GAIN, _DIRECTION))}
-    for name, gain in weights.items():
-        if name.endswith(_GAIN):
-            stem = name.removesuffix(_GAIN)
-            plain[f"{stem}.weight"] = normed(gain, weights[stem + _DIRECTION])
+    plain = dict(weights)
+    for gain, direction in _SPELLINGS:
+        for stem in [name.removesuffix(gain) for name in weights if name.endswith(gain)]:
+            if stem + direction in plain:
+                plain[f"{stem}.weight"] = normed(plain.pop(stem + gain), plain.pop(stem + direction))
     return plain
 
 

@@ -14,15 +14,15 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+from models.harmonic_source import Source
 from models.kokoro.albert import Albert
 from models.kokoro.config import KokoroConfig
 from models.kokoro.generator_weights import under
 from models.kokoro.latent_decoder import LatentDecoder
 from models.kokoro.layers import Arrays, Linear
 from models.kokoro.prosody import Prosody
-from models.kokoro.source import Source
-from models.kokoro.stft import Stft
 from models.kokoro.text_encoder import TextEncoder
+from models.stft import Stft
 from models.weight_norm import folded
 
 
@@ -56,7 +56,8 @@ class Host(nn.Module):
         self.prosody = Prosody(under(weights, "predictor.module"), config.n_layer)
         self.text_encoder = TextEncoder(under(weights, "text_encoder.module"), config.n_layer)
         self.decoder = LatentDecoder(under(weights, "decoder.module"))
-        self.source = Source(under(weights, source), config.istftnet.hop)
+        merge = under(weights, f"{source}.l_linear")
+        self.source = Source(merge["weight"], merge["bias"], config.istftnet.hop)
         self.stft = Stft(config.istftnet.gen_istft_n_fft, config.istftnet.gen_istft_hop_size)
         self.style_dim = config.style_dim
 

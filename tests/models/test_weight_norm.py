@@ -33,3 +33,18 @@ def test_folded_has_plain_weights_and_leaves_the_rest() -> None:
     given = {"a.weight_g": 2 * ones, "a.weight_v": 5 * ones, "a.bias": ones, "fc.weight": 3 * ones}
     made = folded(given)
     assert {name: float(array.item()) for name, array in made.items()} == {"a.bias": 1, "fc.weight": 3, "a.weight": 2}
+
+
+def test_folded_takes_torchs_parametrization_too() -> None:
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        layer = nn.utils.parametrizations.weight_norm(nn.Conv1d(5, 4, 3))
+    layer.parametrizations.weight.original0.data.uniform_(0.5, 2.0)
+    made = folded({f"a.{name}": array.numpy() for name, array in layer.state_dict().items()})
+    assert sorted(made) == ["a.bias", "a.weight"]
+    np.testing.assert_allclose(made["a.weight"], layer.weight.detach().numpy(), rtol=1e-6)
+
+
+def test_gain_stays_where_its_direction_is_missing() -> None:
+    ones = np.ones((1, 1, 1), np.float32)
+    assert list(folded({"a.weight_g": ones})) == ["a.weight_g"]

@@ -25,12 +25,17 @@ class Stft(nn.Module):
 
     def forward(self, samples: Tensor) -> Tensor:
         """Samples [1, S] -> magnitudes then phases [1, 2 bins, S // hop + 1]."""
-        edge = self.size // 2
-        padded = functional.pad(samples.unsqueeze(1), (edge, edge), mode="reflect")
-        spectrum = functional.conv1d(padded, self.get_buffer("kernel"), stride=self.hop)
+        spectrum = self.spectrum(samples)
         real, imaginary = spectrum[:, : self.bins], spectrum[:, self.bins :]
         magnitude = torch.sqrt(real * real + imaginary * imaginary)
         return torch.cat([magnitude, angle(real, imaginary)], 1)
+
+    def spectrum(self, samples: Tensor) -> Tensor:
+        """Samples [1, S] -> real parts then imaginary ones [1, 2 bins, S // hop + 1]."""
+        edge = self.size // 2
+        padded = functional.pad(samples.unsqueeze(1), (edge, edge), mode="reflect")
+        out: Tensor = functional.conv1d(padded, self.get_buffer("kernel"), stride=self.hop)
+        return out
 
 
 def angle(real: Tensor, imaginary: Tensor) -> Tensor:

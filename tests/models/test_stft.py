@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from models.kokoro.stft import Stft, angle
+from models.stft import Stft, angle
 from tests.kokoro_reference import kokoro_module
 from tests.models.kokoro.checkpoints import drawn, snr_db
 
@@ -27,6 +27,14 @@ def test_stft_is_the_references(size: int, hop: int) -> None:
     # Where an edge is reflected a column is real but for rounding, so between the real bins pi may be -pi there.
     edges = [0, size // 2]
     assert torch.equal(got[:, size // 2 + 1 :][:, edges], phase[:, edges])
+
+
+def test_spectrum_is_torchs_in_real_and_imaginary_parts() -> None:
+    samples = drawn(1, 48)
+    wanted = torch.stft(samples, 16, 4, window=torch.hann_window(16), return_complex=True)
+    got = Stft(16, 4).spectrum(samples)
+    assert got.shape == (1, 18, 13)
+    assert snr_db(torch.cat([wanted.real, wanted.imag], 1), got) > 120
 
 
 def test_stft_of_a_negative_constant_has_phase_pi_where_bins_are_real() -> None:
