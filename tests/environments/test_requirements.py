@@ -85,7 +85,12 @@ def test_what_is_under_the_gpl_comes_with_one_extra_alone() -> None:
 
 def test_references_bring_the_originals_and_of_their_needs_only_what_the_compared_modules_import() -> None:
     references = pins(REPOSITORY / "requirements/references.txt")
-    assert references.keys() == {"kokoro", "attrs", "qwen-tts", "transformers", "tokenizers", "regex"}
+    cosyvoice = {"cosyvoice2-eu", "diffusers", "einops", "f5-tts", "funasr", "x-transformers"}
+    assert references.keys() == {"kokoro", "attrs", "qwen-tts", "transformers", "tokenizers", "regex"} | cosyvoice
+    # CosyVoice's requirements.txt.
+    assert (references["diffusers"], references["x-transformers"]) == ({"0.29.0"}, {"2.11.24"})
+    # The last whose blocks turn a block's first channels before they part the heads, as CosyVoice3's do.
+    assert references["f5-tts"] == {"0.6.2"}
     # Metadata of qwen-tts 0.1.1.
     assert (references["qwen-tts"], references["transformers"]) == ({"0.1.1"}, {"4.57.3"})
     # Metadata of transformers 4.57.3.
