@@ -92,7 +92,7 @@ def receptive_frames() -> int:
 
 
 def layout(config: HiftConfig) -> dict[str, Shape]:
-    """The vocoder's tensors by their names in a `hift.pt`, weight norm folded, the source's and the pitch's among them."""
+    """The tensors of a `hift.pt` by name, weight norm folded: the vocoder, its source and its predictor of pitch."""
     shapes: dict[str, Shape] = {}
 
     def layer(name: str, *weight: int, outs: int | None = None) -> None:

@@ -1,0 +1,85 @@
+"""The tensors of a state dict that torch wrote, as arrays; nothing in the file is run."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from contracts.errors import Refusal
+from converters.torch_file import kind_of, load_torch
+
+Weights = dict[str, NDArray[np.float32]]
+
+_SHOWN = 3
+"""Of a list of tensors; then a count."""
+
+
+def read_weights(path: Path, whose: str, advice: str, prefixes: Collection[str] = ("",)) -> Weights:
+    """The float32 tensors in the file `path` by their names, those that begin with one of `prefixes`; views, no copies.
+
+    Args:
+        path: a state dict.
+        whose: what it should be of, for sentences ("CosyVoice2's vocoder").
+        advice: what to do where it is not, the end of a sentence.
+        prefixes: of the tensors that are wanted; others may be of any kind.
+
+    Raises:
+        UserInput: no such file, damaged, or another format.
+        Refusal: it holds code, no state dict, or tensors that are not float32; the tensor is named.
+    """
+    held = load_torch(path, f"it reads the weights of {whose}", advice)
+    if not isinstance(held, dict):
+        raise Refusal(f"{path}: is no state dict but {kind_of(held)}: the weights of {whose} are needed; {advice}.")
+    wanted = tuple(prefixes)
+    return {
+        name: _array(path, name, held, advice)
+        for name, held in held.items()
+        if isinstance(name, str) and name.startswith(wanted)
+    }
+
+
+def check_weights(
+    weights: Mapping[str, NDArray[np.float32]],
+    shapes: Mapping[str, tuple[int, ...]],
+    path: Path,
+    whose: str,
+    advice: str,
+) -> None:
+    """Refuse weights that are not those of `shapes`, whose names they may go beyond.
+
+    Raises:
+        Refusal: a tensor is missing, of another shape, or holds NaN or infinity; one sentence that names some.
+    """
+    if missing := [name for name in shapes if name not in weights]:
+        raise Refusal(
+            f"{path}: is not {whose}: it lacks {len(missing)} of {len(shapes)} tensors: {_listed(missing)}; {advice}."
+        )
+    if wrong := [name for name, shape in shapes.items() if weights[name].shape != shape]:
+        told = [f"{name} is {list(weights[name].shape)}, not {list(shapes[name])}" for name in wrong]
+        raise Refusal(f"{path}: is not {whose}: {len(wrong)} tensors have other sizes: {_listed(told)}; {advice}.")
+    if bad := [name for name in shapes if not np.isfinite(weights[name]).all()]:
+        raise Refusal(
+            f"{path}: {len(bad)} tensors hold NaN or infinity, so nothing right can come of it: {_listed(bad)}; get "
+            "the checkpoint again."
+        )
+
+
+def _listed(names: Iterable[str]) -> str:
+    every = list(names)
+    more = f" and {len(every) - _SHOWN} more" if len(every) > _SHOWN else ""
+    return ", ".join(every[:_SHOWN]) + more
+
+
+def _array(path: Path, name: str, held: object, advice: str) -> NDArray[np.float32]:
+    import torch
+
+    if not isinstance(held, torch.Tensor) or held.layout != torch.strided:
+        raise Refusal(f"{path}: {name:.80} is {kind_of(held)}, not a tensor; {advice}.")
+    if held.dtype != torch.float32:
+        kind = str(held.dtype).removeprefix("torch.")
+        raise Refusal(f"{path}: {name:.80} is {kind}, float32 is needed; {advice}.")
+    array: NDArray[np.float32] = held.detach().numpy()
+    return array
