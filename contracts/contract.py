@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from contracts.errors import UserInput
+from contracts.quality import Quality
 from contracts.serial import TooDeep, from_json, parse_json, to_json
 from contracts.verdicts import Measurement, Verdict
 
@@ -249,6 +250,7 @@ class Contract:
         drift: what is compared behind the host half, where the stage's own outputs do not tell how it sounds.
         state: the tensors that go from step to step, where they are tensors of their own and no flat `cache`.
         disabled_rules: fuse rules of the toolkit that crash on this graph or make other numbers of it.
+        quality: figures of how it sounds or decides that the simulator's outputs are judged by.
         role: what this engine is for, among those of its stage that belong together; None where it is the only one.
     """
 
@@ -273,6 +275,7 @@ class Contract:
     drift: Drift | None = None
     state: tuple[CarriedState, ...] = ()
     disabled_rules: tuple[str, ...] = ()
+    quality: tuple[Quality, ...] = ()
 
 
 def contract_to_metadata(contract: Contract) -> dict[str, str]:

@@ -15,6 +15,7 @@ from contracts.contract import (
     Drift,
     is_file_name,
 )
+from contracts.quality import quality_fault
 
 _NAME_CHARACTERS = 64
 _NAME = re.compile(rf"[A-Za-z0-9_-]{{1,{_NAME_CHARACTERS}}}")
@@ -40,6 +41,9 @@ def contract_fault(contract: Contract) -> str | None:
     if contract.drift is not None and (fault := _drift_fault(contract.drift)) is not None:
         return fault
     if (fault := _state_fault(contract)) is not None:
+        return fault
+    inputs, outputs = ({spec.name for spec in specs} for specs in (contract.inputs, contract.outputs))
+    if (fault := quality_fault(contract.quality, inputs, outputs)) is not None:
         return fault
     for rule in contract.disabled_rules:
         if not _NAME.fullmatch(rule):

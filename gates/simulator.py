@@ -19,6 +19,9 @@ from gates.snr import compare_outputs, verdict_of, worst
 
 GATE = "simulator"
 
+BY_ONNXRUNTIME, BY_ORIGINAL = "onnxruntime", "the unpatched original"
+"""Where references come from, for sentences."""
+
 Outputs = Mapping[str, NDArray[Any]]
 
 
@@ -29,7 +32,7 @@ def judge_simulator(
     references: Sequence[Outputs],
     outputs: Sequence[Outputs],
     threshold_db: float,
-    against: str = "onnxruntime",
+    against: str = BY_ONNXRUNTIME,
     own_db: Mapping[str, float] = NO_OWN,
 ) -> list[Verdict]:
     """Verdicts on the simulator's outputs: the worst window decides, the mean is told.
@@ -96,4 +99,4 @@ def judge_simulator_by_original(
     # A window that has no original is left as it is, for the count to tell.
     by_window = [*originals, *[{}] * len(outputs)]
     cut = [without_padding(output, original) for output, original in zip(outputs, by_window, strict=False)]
-    return judge_simulator(originals, cut, threshold_db, "the unpatched original", own_db)
+    return judge_simulator(originals, cut, threshold_db, BY_ORIGINAL, own_db)

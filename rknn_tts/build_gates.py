@@ -73,8 +73,10 @@ def judge_build(
     if unsimulated is None:
         figures = _judge_simulated(build, onnx, contract, feeds, originals, host)
     else:
+        from gates.quality import unproven_quality  # numpy: only where a build is judged
+
         owed = (SIMULATOR, DRIFT) if contract.drift is not None else (SIMULATOR,)
-        figures = [unproven(gate, unsimulated) for gate in owed]
+        figures = [*(unproven(gate, unsimulated) for gate in owed), *unproven_quality(contract.quality, unsimulated)]
     return Judged(
         verdicts=(
             *judged.verdicts,
@@ -97,7 +99,8 @@ def _judge_simulated(
     originals: Sequence[Outputs],
     host: Path | None,
 ) -> list[Verdict | Measurement]:
-    """What the simulator's outputs come to, and what the host half makes of them; see `judge_build`."""
+    """What the simulator's outputs come to, how they sound, and what the host half makes of them; see `judge_build`."""
+    from gates.quality import judge_quality
     from gates.simulator import judge_simulator, judge_simulator_by_original
 
     threshold = contract.thresholds.get(SIMULATOR, SIMULATOR_DB)
@@ -108,6 +111,7 @@ def _judge_simulated(
         judged += judge_simulator_by_original(originals, build.simulated, threshold, own_db)
     else:
         judged += judge_simulator(owed, build.simulated, threshold, own_db=own_db)
+    judged += judge_quality(contract.quality, feeds, originals or owed, build.simulated, by_original=bool(originals))
     if contract.drift is not None:
         from rknn_tts.host_drift import measure_drift
 

@@ -142,6 +142,7 @@ def judge(build: Build, folder: Path, steps: Steps, say: Say) -> Judged:
         "thresholds": json.dumps(to_json(source.contract.thresholds), sort_keys=True),
         "layers": layers_file,
         "drift": json.dumps(to_json(source.contract.drift), sort_keys=True),
+        "quality": json.dumps(to_json(source.contract.quality), sort_keys=True),
         "host": sha256_of(source.host) if source.host is not None and source.contract.drift is not None else "",
     }
     return steps.value("judge", Judged, parts, work)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from contracts.contract import Contract, Drift, Source
+from contracts.quality import Quality
 from engine.result import BuildResult
 from gates import session
 from logs.regtask import parse_accepted
@@ -31,6 +32,7 @@ def judged(
     originals: Any = (),
     unsimulated: str | None = None,
     drift: Drift | None = None,
+    quality: tuple[Quality, ...] = (),
 ) -> Judged:
     graph, lines = folder / "model.onnx", folder / "lines.log"
     graph.write_bytes(scale_proto(2.0).SerializeToString())
@@ -48,7 +50,7 @@ def judged(
         cpu_s=1.5,
     )
     contract = Contract(None, None, Source("model.onnx", "ab" * 32, "checkpoint"), (), ())
-    contract = replace(contract, thresholds=thresholds or {}, drift=drift)
+    contract = replace(contract, thresholds=thresholds or {}, drift=drift, quality=quality)
     keys = tuple(parse_accepted(text) for text in accepted)
     return judge_build(build, graph, contract, FEEDS, keys, "build-logs/x.layers.json", originals, unsimulated)
 
@@ -214,4 +216,49 @@ def test_graph_runs_once_for_the_simulator_and_the_drift(tmp_path: Path, monkeyp
 
     monkeypatch.setattr(session, "Session", Counted)
     judged(tmp_path, drift=Drift("durations", {}, {}, 7.0, ""))
+    assert len(opened) == 1
+
+
+HALF_OFF = tuple({"y": o["y"] + np.float32(0.5)} for o in RIGHT)
+
+
+@pytest.mark.parametrize(("bound", "wanted"), [(0.51, "passed"), (0.49, "failed")])
+@pytest.mark.parametrize("originals", [(), RIGHT])
+def test_quality_is_judged_where_the_contract_states_a_figure(
+    tmp_path: Path, bound: float, wanted: str, originals: Any
+) -> None:
+    quality = (Quality("mel_l1", "y", bound), Quality("mel_cosine", "y"))
+    made = judged(tmp_path, simulated=HALF_OFF, quality=quality, originals=originals)
+    assert status(made, "quality.mel_l1") == wanted
+    (figure,) = (m for m in made.measurements if m.name == "quality.mel_cosine")
+    assert figure.measured == pytest.approx(0.99, abs=0.01)
+    assert ("the unpatched original" if originals else "onnxruntime") in figure.reason
+
+
+def test_quality_counts_no_padding_that_an_original_leaves_out(tmp_path: Path) -> None:
+    simulated = ({"y": row(3, 5, 7, 99)}, {"y": row(7, 5, 3, 99)})
+    made = judged(tmp_path, simulated=simulated, quality=(Quality("mel_l1", "y", 0.0),), originals=OTHER)
+    assert status(made, "quality.mel_l1") == "passed"
+
+
+def test_quality_is_unproven_where_the_simulator_was_not_run_and_fails_where_it_gave_nothing(tmp_path: Path) -> None:
+    quality = (Quality("mel_l1", "y", 0.1), Quality("mel_cosine", "y"))
+    made = judged(tmp_path, unsimulated="too little memory", simulated=(), quality=quality)
+    assert status(made, "quality.mel_l1") == "unproven"
+    made = judged(tmp_path, simulated=(), quality=quality)
+    assert (status(made, "quality.mel_l1"), status(made, "quality.mel_cosine")) == ("failed", "failed")
+
+
+def test_graph_runs_for_figures_once_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[object] = []
+    true_init = session.Session.__init__
+
+    def counted(self: session.Session, *arguments: Any, **options: Any) -> None:
+        opened.append(arguments)
+        true_init(self, *arguments, **options)
+
+    monkeypatch.setattr(session.Session, "__init__", counted)
+    judged(tmp_path, quality=(Quality("mel_l1", "y", 0.1), Quality("mel_cosine", "y")))
+    assert len(opened) == 1
+    judged(tmp_path, quality=(Quality("mel_l1", "y", 0.1),), originals=RIGHT)
     assert len(opened) == 1

@@ -11,6 +11,7 @@ import pytest
 from contracts.contract import TensorSpec
 from contracts.errors import UserInput
 from contracts.files import sha256_of
+from contracts.quality import Quality
 from logs.regtask import parse_accepted
 from rknn_tts import build_step as module
 from rknn_tts.build_step import Build, built, judge, restore_log
@@ -108,6 +109,17 @@ def test_judge_is_done_again_when_a_threshold_changes_and_the_build_is_not(build
     steps = fresh_steps()
     judge(build, folder, steps, Heard())
     assert steps.reused == ["judge"]
+
+
+def test_judge_is_done_again_when_a_figure_of_quality_changes(build: Build) -> None:
+    write_converter(build.python, DOUBLE.replace("2.0", "2.0002"))  # 80 dB
+    folder = built(build, fresh_steps(), Heard(), lambda: None)
+    for bound, status in ((1e-3, "passed"), (1e-5, "failed")):
+        (output,) = build.source.contract.outputs
+        quality = (Quality("mel_l1_relative", output.name, bound),)
+        contract = dataclasses.replace(build.source.contract, quality=quality)
+        judged = judge(_with_source(build, contract=contract), folder, fresh_steps(), Heard())
+        assert {v.gate: v.status.value for v in judged.verdicts}["quality.mel_l1_relative"] == status
 
 
 def test_restore_log_leaves_the_raw_log_of_the_same_build(tmp_path: Path) -> None:
