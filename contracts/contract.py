@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from contracts.errors import UserInput
+from contracts.quantisation import Quantisation
 from contracts.quality import Quality
 from contracts.serial import TooDeep, from_json, parse_json, to_json
 from contracts.verdicts import Measurement, Verdict
@@ -252,6 +253,7 @@ class Contract:
         disabled_rules: fuse rules of the toolkit that crash on this graph or make other numbers of it.
         quality: figures of how it sounds or decides that the simulator's outputs are judged by.
         role: what this engine is for, among those of its stage that belong together; None where it is the only one.
+        quantisation: how it becomes an engine of 8 bits; None of one in fp16.
     """
 
     family: str | None
@@ -275,6 +277,7 @@ class Contract:
     drift: Drift | None = None
     state: tuple[CarriedState, ...] = ()
     disabled_rules: tuple[str, ...] = ()
+    quantisation: Quantisation | None = None
     quality: tuple[Quality, ...] = ()
 
 
@@ -313,7 +316,8 @@ def short_contract(contract: Contract, target: str, toolkit: str) -> str:
     Keys: family, stage, role (where there is one), target, toolkit, source (first 16 hex digits of the digest),
     stand_in (true where the weights are random; else there is no such key), in and out ([name, shape, dtype]), window
     ([frames, emitted, left, right, hop, sample_rate]), step ([codes, samples_per_code, sample_rate, emitted], where
-    there is one), cache (numel). Long lists of tensors are replaced by their digest-free count.
+    there is one), cache (numel), precision (where it is not fp16). Long lists of tensors are replaced by their
+    digest-free count.
 
     Raises:
         UserInput: even so it does not fit, because a name or a size is longer than any that we write.
@@ -337,6 +341,7 @@ def short_contract(contract: Contract, target: str, toolkit: str) -> str:
         "window": window and [window.frames, window.emitted, window.left, window.right, window.hop, window.sample_rate],
         **({"step": [step.codes, step.samples_per_code, step.sample_rate, step.emitted]} if step is not None else {}),
         "cache": contract.cache and contract.cache.numel,
+        **({"precision": contract.quantisation.dtype} if contract.quantisation is not None else {}),
     }
     text = json.dumps(data, separators=(",", ":"))
     if len(text) >= SHORT_CONTRACT_LIMIT:

@@ -15,6 +15,7 @@ from contracts.contract import (
     Drift,
     is_file_name,
 )
+from contracts.quantisation import quantisation_fault
 from contracts.quality import quality_fault
 
 _NAME_CHARACTERS = 64
@@ -44,6 +45,8 @@ def contract_fault(contract: Contract) -> str | None:
         return fault
     inputs, outputs = ({spec.name for spec in specs} for specs in (contract.inputs, contract.outputs))
     if (fault := quality_fault(contract.quality, inputs, outputs)) is not None:
+        return fault
+    if contract.quantisation is not None and (fault := quantisation_fault(contract.quantisation)) is not None:
         return fault
     for rule in contract.disabled_rules:
         if not _NAME.fullmatch(rule):

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from contracts.contract import Cache, CarriedState, CodeStep, HostHalf, Noise, PassRecord, Source, TensorSpec, Window
 from contracts.errors import UserInput
+from contracts.quantisation import Quantisation
 from contracts.quality import Quality
 from contracts.serial import Json, TooDeep, from_json, parse_json, to_json
 from contracts.verdicts import Measurement, Verdict
@@ -127,6 +128,7 @@ class Manifest:
     role: str | None = None
     step: CodeStep | None = None
     state: tuple[CarriedState, ...] = ()
+    quantisation: Quantisation | None = None
     quality: tuple[Quality, ...] = ()
     schema: str = ENGINE_SCHEMA
 

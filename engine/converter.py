@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from engine.environment import passed_on
-from engine.request import BuildRequest
+from engine.request import Array, BuildRequest
 from engine.result import ENGINE_FILE, SIMULATED_FILE
 
 OPTIMIZATION_LEVEL = 3
 """The toolkit's own default, every optimisation. Fixed here: any number passes without a word (toolkit-facts)."""
 
 _ONNX_FILE, _FEEDS_FILE, _REQUEST_FILE = "model.onnx", "feeds.npz", "request.json"
+_CALIBRATION_FILE = "calibration.npz"
 
 
 def child_environment(ours: Mapping[str, str]) -> dict[str, str]:
@@ -47,15 +48,7 @@ def child_environment(ours: Mapping[str, str]) -> dict[str, str]:
 def prepare(request: BuildRequest, folder: Path) -> list[str]:
     """Fills the working directory; returns the command. All names are fixed, so that no path enters the engine."""
     (folder / _ONNX_FILE).symlink_to(request.onnx.resolve())
-    names = list(request.feeds[0]) if request.feeds else []
-    if request.feeds:
-        with (folder / _FEEDS_FILE).open("wb") as file:
-            arrays: dict[str, Any] = {  # Any: numpy's stub takes every keyword for its own `allow_pickle`
-                f"{i}_{j}": np.asarray(feed[name])
-                for i, feed in enumerate(request.feeds)
-                for j, name in enumerate(names)
-            }
-            np.savez(file, **arrays)
+    quantisation = request.quantisation
     data = {
         "onnx": _ONNX_FILE,
         "engine": ENGINE_FILE,
@@ -64,12 +57,31 @@ def prepare(request: BuildRequest, folder: Path) -> list[str]:
         "custom_string": request.custom_string,
         "optimization_level": OPTIMIZATION_LEVEL,
         "disable_rules": list(request.disable_rules),
-        "feeds": _FEEDS_FILE if request.feeds else None,
+        "feeds": _written(folder / _FEEDS_FILE, request.feeds),
         "simulated": SIMULATED_FILE if request.feeds else None,
-        "windows": len(request.feeds),
-        "names": names,
+        "quantisation": None
+        if quantisation is None
+        else {
+            "dtype": quantisation.dtype,
+            "algorithm": quantisation.algorithm,
+            "method": quantisation.method,
+            "calibration": _written(folder / _CALIBRATION_FILE, request.calibration),
+        },
     }
     (folder / _REQUEST_FILE).write_text(json.dumps(data), encoding="utf-8")
     worker = Path(__file__).resolve().with_name("worker.py")
     # absolute, but not resolved: an environment's python is a link, and is itself only under its own name
     return [str(request.converter_python.absolute()), "-s", "-u", str(worker), _REQUEST_FILE]
+
+
+def _written(path: Path, windows: Sequence[Mapping[str, Array]]) -> dict[str, object] | None:
+    """Writes `windows` to the npz `path`; what the worker is told of them: None where there are none."""
+    if not windows:
+        return None
+    names = list(windows[0])
+    with path.open("wb") as file:
+        arrays: dict[str, Any] = {  # Any: numpy's stub takes every keyword for its own `allow_pickle`
+            f"{i}_{j}": np.asarray(window[name]) for i, window in enumerate(windows) for j, name in enumerate(names)
+        }
+        np.savez(file, **arrays)
+    return {"file": path.name, "windows": len(windows), "names": names}

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from contracts.contract import SHORT_CONTRACT_LIMIT
 from contracts.errors import UserInput
+from contracts.quantisation import ALGORITHMS, Quantisation
 from logs.regtask import RegtaskKey
 
 DEFAULT_TIMEOUT_S = 3600.0
@@ -37,6 +38,8 @@ class BuildRequest:
         accepted: REGTASK keys that do not stop the build.
         disable_rules: fuse rules of the toolkit to leave out besides those that are wrong (`engine.worker`); an unknown
             name passes without a word.
+        quantisation: what the toolkit is told, where the engine is one of 8 bits; None: fp16.
+        calibration: what it finds the ranges of activations on, then: windows like the feeds.
         timeout_s, memory_limit_bytes: when the build is stopped.
     """
 
@@ -50,6 +53,8 @@ class BuildRequest:
     feeds: Sequence[Mapping[str, Array]] = ()
     accepted: Collection[RegtaskKey] = ()
     disable_rules: tuple[str, ...] = ()
+    quantisation: Quantisation | None = None
+    calibration: Sequence[Mapping[str, Array]] = ()
     timeout_s: float = DEFAULT_TIMEOUT_S
     memory_limit_bytes: int | None = None
 
@@ -58,8 +63,9 @@ def check_request(request: BuildRequest) -> None:
     """Find out before anything is started what cannot work.
 
     Raises:
-        UserInput: there is no such interpreter or ONNX, or the custom string does not fit.
-        ValueError: two windows of feeds have different names.
+        UserInput: there is no such interpreter or ONNX, the custom string does not fit, or the quantisation's algorithm
+            is none that the converter environment can run.
+        ValueError: two windows have different names, or something is to be quantised on nothing.
     """
     if not os.access(request.converter_python, os.X_OK):
         raise UserInput(f"The converter's Python {request.converter_python} is missing or cannot be run.")
@@ -70,5 +76,13 @@ def check_request(request: BuildRequest) -> None:
         raise UserInput(
             f"The custom string of an engine must be ASCII and under {SHORT_CONTRACT_LIMIT} bytes: {text:.60}"
         )
-    if any(set(feed) != set(request.feeds[0]) for feed in request.feeds):
-        raise ValueError("every window of feeds must have the same inputs")
+    for windows in (request.feeds, request.calibration):
+        if any(set(window) != set(windows[0]) for window in windows):
+            raise ValueError("every window of feeds must have the same inputs")
+    if (request.quantisation is None) != (not request.calibration):
+        raise ValueError("an engine is quantised on a calibration set, and any other has none")
+    if request.quantisation is not None and request.quantisation.algorithm not in ALGORITHMS:
+        raise UserInput(
+            f"The quantisation algorithm {request.quantisation.algorithm!r:.60} needs a torch that computes, and the "
+            f"converter environment has none; there are {', '.join(ALGORITHMS)}."
+        )

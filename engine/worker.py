@@ -26,13 +26,14 @@ import importlib.metadata
 import importlib.util
 import json
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 EXIT_DONE, EXIT_STEP_FAILED, EXIT_ENVIRONMENT = 0, 3, 4
 
 RESULT_FILE = "result.json"
+DATASET_FILE, CALIBRATION_FOLDER = "dataset.txt", "calibration"
 
 WRONG_RULES = ("remove_parallel_gather", "fuse_mul_into_matmul")
 """Fuse rules of the toolkit that make other numbers of a graph without a word, and are switched off in every build.
@@ -82,9 +83,10 @@ def main(request_path: Path) -> int:
     """Does what the request in `request_path` asks for; returns the exit code.
 
     The request's keys: onnx, engine (file names), target, toolkit (the version), custom_string, optimization_level,
-    disable_rules; feeds, simulated (file names, or null), windows, the number of feeds, and names, one for each array
-    of a window. Array j of window i is "i_j" in both npz files: of the input names[j] in `feeds`, of output j in
-    `simulated`.
+    disable_rules; feeds, windows of inputs, and simulated, a file name (both null where nothing is simulated);
+    quantisation (null: fp16), with dtype, algorithm, method and calibration, windows of inputs.
+    Windows of inputs are an npz: file, its name; windows, how many; names, one for each array of a window. Array j of
+    window i is "i_j" there, of the input names[j], and in `simulated`, of output j.
     """
     request = json.loads(request_path.read_text())
     journal = Journal(request_path.with_name(RESULT_FILE))
@@ -138,11 +140,15 @@ def _build(toolkit: Any, request: dict[str, Any], journal: Journal) -> None:
         "custom_string": request["custom_string"],
     }
     config["disable_rules"] = [*WRONG_RULES, *request["disable_rules"]]
+    quantisation = request["quantisation"]
+    if quantisation is not None:
+        config.update({f"quantized_{key}": quantisation[key] for key in ("dtype", "algorithm", "method")})
     journal.code("config", session.config(**{key: value for key, value in config.items() if value is not None}))
     journal.note(step="load_onnx")
     journal.code("load_onnx", session.load_onnx(request["onnx"]))
+    dataset = {} if quantisation is None else {"dataset": _write_dataset(quantisation["calibration"], inputs)}
     journal.note(step="build")
-    built = session.build(do_quantization=False)
+    built = session.build(do_quantization=quantisation is not None, **dataset)
     _flush_native_output()
     journal.code("build", built)
     journal.note(step="export_rknn")
@@ -206,6 +212,47 @@ def _all_nodes(graph: Any) -> list[Any]:
     return [*graph.node, *(node for subgraph in inner for node in _all_nodes(subgraph))]
 
 
+def _windows(given: dict[str, Any], inputs: Sequence[tuple[str, Any, list[int]]], what: str) -> Iterator[list[Any]]:
+    """The arrays of each window, in the order of `inputs`, for the toolkit goes by position; `what` they are.
+
+    Raises:
+        StepFailed: a window lacks an input, or has another type or shape than the ONNX says.
+    """
+    import numpy as np
+
+    with np.load(given["file"]) as stored:
+        for window in range(given["windows"]):
+            named = {name: stored[f"{window}_{index}"] for index, name in enumerate(given["names"])}
+            if missing := [name for name, _, _ in inputs if name not in named]:
+                raise StepFailed(f"{what} {window} has no array for {', '.join(map(repr, missing))}")
+            arrays = [named[name] for name, _, _ in inputs]
+            for array, (name, dtype, shape) in zip(arrays, inputs, strict=True):
+                if array.dtype != dtype or list(array.shape) != shape:
+                    raise StepFailed(
+                        f"{what} {window} has for the input {name!r} {array.dtype}{list(array.shape)}, "
+                        f"the ONNX says {dtype}{shape}"
+                    )
+            yield arrays
+
+
+def _write_dataset(calibration: dict[str, Any], inputs: Sequence[tuple[str, Any, list[int]]]) -> str:
+    """The toolkit's list of what it finds ranges on: a line for each window, a file for each input, in its order.
+
+    Arrays of rank 4 are taken as they lie in the ONNX, NCHW: others are refused (measured, 2.3.2).
+    """
+    import numpy as np
+
+    folder, lines = Path(CALIBRATION_FOLDER), []
+    folder.mkdir()
+    for window, arrays in enumerate(_windows(calibration, inputs, "calibration window")):
+        files = [folder / f"{window}_{index}.npy" for index in range(len(arrays))]
+        for file, array in zip(files, arrays, strict=True):
+            np.save(file, array)
+        lines.append(" ".join(map(str, files)))
+    Path(DATASET_FILE).write_text("\n".join(lines) + "\n")
+    return DATASET_FILE
+
+
 def _simulate(
     session: Any, request: dict[str, Any], inputs: Sequence[tuple[str, Any, list[int]]], outputs: Sequence[str]
 ) -> None:
@@ -217,28 +264,17 @@ def _simulate(
     import numpy as np
 
     simulated = {}
-    with np.load(request["feeds"]) as feeds:
-        for window in range(request["windows"]):
-            given = {name: feeds[f"{window}_{index}"] for index, name in enumerate(request["names"])}
-            if missing := [name for name, _, _ in inputs if name not in given]:
-                raise StepFailed(f"window {window} has no feed for {', '.join(map(repr, missing))}")
-            arrays = [given[name] for name, _, _ in inputs]  # the simulator goes by position
-            for array, (name, dtype, shape) in zip(arrays, inputs, strict=True):
-                if array.dtype != dtype or list(array.shape) != shape:
-                    raise StepFailed(
-                        f"the feed of window {window} for the input {name!r} is {array.dtype}{list(array.shape)}, "
-                        f"the ONNX says {dtype}{shape}"
-                    )
-            # Without it the simulator takes every input of rank 4 as NHWC; other ranks are left alone.
-            computed = session.inference(inputs=arrays, data_format="nchw")
-            if computed is None:
-                raise StepFailed(f"inference returned nothing for window {window}")
-            if len(computed) != len(outputs):
-                raise StepFailed(
-                    f"inference returned {len(computed)} arrays for window {window}, and the ONNX has {len(outputs)} "
-                    f"outputs ({', '.join(outputs)})"
-                )
-            simulated.update({f"{window}_{index}": array for index, array in enumerate(computed)})
+    for window, arrays in enumerate(_windows(request["feeds"], inputs, "window")):
+        # Without it the simulator takes every input of rank 4 as NHWC; other ranks are left alone.
+        computed = session.inference(inputs=arrays, data_format="nchw")
+        if computed is None:
+            raise StepFailed(f"inference returned nothing for window {window}")
+        if len(computed) != len(outputs):
+            raise StepFailed(
+                f"inference returned {len(computed)} arrays for window {window}, and the ONNX has {len(outputs)} "
+                f"outputs ({', '.join(outputs)})"
+            )
+        simulated.update({f"{window}_{index}": array for index, array in enumerate(computed)})
     np.savez(request["simulated"], **simulated)
 
 

@@ -133,6 +133,7 @@ def publication_of(finished: Finished) -> Publication:
         cache=contract.cache,
         step=contract.step,
         state=contract.state,
+        quantisation=contract.quantisation,
         quality=contract.quality,
         noise=contract.noise,
         thresholds=contract.thresholds,

@@ -177,7 +177,7 @@ def test_build_refuses_when_the_toolkit_would_drop_an_input(
     [
         ({"x": random(1, 8, 12, 3)}, ["'x'", "[1, 8, 12, 3]", "[1, 3, 8, 12]"]),
         ({"x": random(1, 3, 8, 12).astype("float64")}, ["'x'", "float64", "float32"]),
-        ({"z": random(1, 3, 8, 12)}, ["no feed for 'x'"]),
+        ({"z": random(1, 3, 8, 12)}, ["window 0 has no array for 'x'"]),
     ],
 )
 def test_build_names_the_input_when_its_feed_does_not_fit(

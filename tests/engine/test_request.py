@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from contracts.errors import UserInput
+from contracts.quantisation import Quantisation
 from engine.request import BuildRequest, check_request
 
 
@@ -34,6 +35,7 @@ def good(tmp_path: Path) -> BuildRequest:
         {"custom_string": ""},
         {"custom_string": "x" * 1023},
         {"feeds": [{"a": np.zeros(1), "b": np.zeros(1)}, {"b": np.zeros(1), "a": np.zeros(1)}]},
+        {"quantisation": Quantisation(), "calibration": [{"a": np.zeros(1)}]},
     ],
 )
 def test_request_is_accepted_when_it_can_work(good: BuildRequest, changes: dict[str, Any]) -> None:
@@ -49,6 +51,10 @@ def test_request_is_accepted_when_it_can_work(good: BuildRequest, changes: dict[
         ({"onnx": Path("/etc")}, "The ONNX /etc is missing"),
         ({"custom_string": "x" * 1024}, "ASCII and under 1024 bytes"),
         ({"custom_string": "ü"}, "ASCII and under 1024 bytes: ü"),
+        (
+            {"quantisation": Quantisation(algorithm="gdq"), "calibration": [{"a": np.zeros(1)}]},
+            "algorithm 'gdq' needs a torch that computes.* there are normal, mmse, kl_divergence",
+        ),
     ],
 )
 def test_request_is_refused_when_it_cannot_work(good: BuildRequest, changes: dict[str, Any], words: str) -> None:
@@ -60,5 +66,15 @@ def test_request_is_refused_when_it_cannot_work(good: BuildRequest, changes: dic
 def test_request_is_a_mistake_of_ours_when_windows_of_feeds_differ_in_names(
     good: BuildRequest, second: dict[str, Any]
 ) -> None:
-    with pytest.raises(ValueError, match="every window of feeds must have the same inputs"):
-        check_request(dataclasses.replace(good, feeds=[{"a": np.zeros(1)}, second]))
+    fed: dict[str, Any] = {"feeds": [{"a": np.zeros(1)}, second]}
+    for windows in (fed, {"calibration": fed["feeds"]}):
+        with pytest.raises(ValueError, match="every window of feeds must have the same inputs"):
+            check_request(dataclasses.replace(good, **windows))
+
+
+@pytest.mark.parametrize("changes", [{"quantisation": Quantisation()}, {"calibration": [{"a": np.zeros(1)}]}])
+def test_request_is_a_mistake_of_ours_when_quantisation_or_calibration_stands_alone(
+    good: BuildRequest, changes: dict[str, Any]
+) -> None:
+    with pytest.raises(ValueError, match="an engine is quantised on a calibration set, and any other has none"):
+        check_request(dataclasses.replace(good, **changes))

@@ -13,8 +13,17 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from engine.worker import Journal, StepFailed, _describe, _inputs_in_use, _read_graph, _simulate
-from tests.engine.graphs import conv_graph, save_graph
+from engine.worker import (
+    Journal,
+    StepFailed,
+    _build,
+    _describe,
+    _inputs_in_use,
+    _read_graph,
+    _simulate,
+    _write_dataset,
+)
+from tests.engine.graphs import conv_graph, random_feed, save_graph
 
 F32 = np.dtype(np.float32)
 
@@ -99,19 +108,106 @@ class Simulator:
         return self.outputs
 
 
+def two_windows(folder: Path) -> dict[str, Any]:
+    """What the worker is told of two windows of the inputs a and b, [1] each: 0 and 1, 10 and 11."""
+    arrays: dict[str, Any] = {f"{w}_{i}": np.full(1, 10 * w + i, np.float32) for w in range(2) for i in range(2)}
+    np.savez(folder / "feeds.npz", **arrays)
+    return {"file": str(folder / "feeds.npz"), "windows": 2, "names": ["a", "b"]}
+
+
+def test_dataset_lists_a_file_for_each_input_in_the_order_of_the_onnx(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    name = _write_dataset(two_windows(tmp_path), [("b", F32, [1]), ("a", F32, [1])])
+    lines = (tmp_path / name).read_text().splitlines()
+    assert [[float(np.load(tmp_path / file)[0]) for file in line.split(" ")] for line in lines] == [[1, 0], [11, 10]]
+
+
+@pytest.mark.parametrize(
+    ("inputs", "words"),
+    [
+        ([("a", F32, [1]), ("c", F32, [1])], "^calibration window 0 has no array for 'c'$"),
+        (
+            [("a", F32, [2])],
+            r"^calibration window 0 has for the input 'a' float32\[1\], the ONNX says float32\[2\]$",
+        ),
+        ([("b", np.dtype(np.int64), [1])], "has for the input 'b' float32"),
+    ],
+)
+def test_dataset_is_none_when_a_window_does_not_fit(
+    inputs: list[tuple[str, Any, list[int]]], words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(StepFailed, match=words):
+        _write_dataset(two_windows(tmp_path), inputs)
+
+
+class Toolkit:
+    """Stands for the class RKNN: remembers how it was configured and what it was to build."""
+
+    def __init__(self, verbose: bool) -> None:
+        self.told: dict[str, Any] = {"verbose": verbose}
+        TOLD.append(self.told)
+
+    def config(self, **options: Any) -> int:
+        self.told["config"] = options
+        return 0
+
+    def build(self, **options: Any) -> int:
+        self.told["build"] = options
+        return 0
+
+    def load_onnx(self, file: str) -> int:
+        return 0
+
+    def export_rknn(self, file: str) -> int:
+        return 0
+
+    def release(self) -> None:
+        pass
+
+
+TOLD: list[dict[str, Any]] = []
+
+
+@pytest.mark.parametrize("quantised", [False, True])
+def test_toolkit_quantises_only_what_is_asked_to_be(
+    quantised: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    arrays: dict[str, Any] = {"0_0": random_feed(conv_graph(tmp_path / "g.onnx"))["x"]}
+    np.savez("calibration.npz", **arrays)
+    request: dict[str, Any] = {
+        "onnx": "g.onnx",
+        "engine": "e.rknn",
+        "target": "rk3588",
+        "optimization_level": 3,
+        "custom_string": None,
+        "disable_rules": [],
+        "feeds": None,
+        "quantisation": None,
+    }
+    if quantised:
+        told = {"file": "calibration.npz", "windows": 1, "names": ["x"]}
+        request["quantisation"] = {"dtype": "w8a8", "algorithm": "mmse", "method": "layer", "calibration": told}
+    _build(Toolkit, request, Journal(tmp_path / "result.json"))
+    config, build = TOLD[-1]["config"], TOLD[-1]["build"]
+    asked = {name: value for name, value in config.items() if name.startswith("quantized")}
+    if quantised:
+        assert asked == {"quantized_dtype": "w8a8", "quantized_algorithm": "mmse", "quantized_method": "layer"}
+        assert build == {"do_quantization": True, "dataset": "dataset.txt"}
+    else:
+        assert asked == {}
+        assert build == {"do_quantization": False}
+
+
 @pytest.fixture
 def simulate(tmp_path: Path) -> Callable[..., dict[str, Any]]:
     """Runs `_simulate` over two windows of the inputs b and a, [1] each, for an ONNX with the outputs y and z."""
 
     def run(session: Simulator) -> dict[str, Any]:
-        request: dict[str, Any] = {
-            "feeds": str(tmp_path / "feeds.npz"),
-            "simulated": str(tmp_path / "simulated.npz"),
-            "windows": 2,
-            "names": ["a", "b"],
-        }
-        arrays: dict[str, Any] = {f"{w}_{i}": np.full(1, 10 * w + i, np.float32) for w in range(2) for i in range(2)}
-        np.savez(request["feeds"], **arrays)
+        request: dict[str, Any] = {"feeds": two_windows(tmp_path), "simulated": str(tmp_path / "simulated.npz")}
         _simulate(session, request, [("b", F32, [1]), ("a", F32, [1])], ["y", "z"])
         with np.load(request["simulated"]) as simulated:
             return {name: float(simulated[name]) for name in simulated}
