@@ -21,6 +21,7 @@ import torch
 from torch import Tensor, nn
 
 from contracts.contract import Cache
+from models.npu_layers import MASKED, pointwise
 from models.qwen3.cache import VALID, group_width, row_width
 from models.qwen3.config import DecoderConfig
 from models.qwen3.decoder import Decoder
@@ -29,12 +30,10 @@ from models.qwen3.quantizer import Quantizer
 from models.qwen3.step_cache import State, grouped, packed, unpacked
 from models.qwen3.step_codes import codes_table
 from models.qwen3.step_layers import (
-    MASKED,
     Rotation,
     StepConvNeXt,
     StepTransformer,
     behind_norm,
-    pointwise,
     rms_normed,
     step_convolution,
 )

@@ -13,27 +13,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from models.npu_layers import convolution, gelu, pointwise
 from models.qwen3.layers import CausalConv, ConvNeXt
 from models.qwen3.transformer import RmsNorm, TransformerLayer, rotary_tables
-
-MASKED = -1e4
-"""Added to the score of what is not seen: e^-10000 is 0 in every float, and the number fits into fp16."""
-
-
-def pointwise(weight: Tensor, bias: Tensor | None) -> nn.Conv2d:
-    """A linear layer [O, I] over the channels of [1, I, 1, T]."""
-    return convolution(weight[:, :, None], bias)
-
-
-def convolution(weight: Tensor, bias: Tensor | None, dilation: int = 1, groups: int = 1) -> nn.Conv2d:
-    """A convolution [O, I / groups, K] over the time of [1, I, 1, T], of what has its past in front."""
-    outs, ins, taps = weight.shape
-    with torch.device("meta"):
-        made = nn.Conv2d(ins * groups, outs, (1, taps), dilation=(1, dilation), groups=groups, bias=bias is not None)
-    made.weight = nn.Parameter(weight.float()[:, :, None], requires_grad=False)
-    if bias is not None:
-        made.bias = nn.Parameter(bias.float(), requires_grad=False)
-    return made
 
 
 def behind_norm(layer: nn.Linear, norm: RmsNorm, factor: float = 1.0) -> nn.Conv2d:
@@ -56,11 +38,6 @@ def rms_normed(x: Tensor, epsilon: float) -> Tensor:
     both = torch.cat((x, -x), dim=1).permute(0, 2, 3, 1)
     normed = functional.layer_norm(both, both.shape[-1:], None, None, epsilon).permute(0, 3, 1, 2)
     return normed[:, : x.shape[1]]
-
-
-def gelu(x: Tensor) -> Tensor:
-    """The exact GELU as the compiler knows it, with a division and its factor last: one layer with what is before."""
-    return (x * (torch.erf(x / sqrt(2)) + 1)) * 0.5
 
 
 class Rotation(nn.Module):
