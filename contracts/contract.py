@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from contracts.errors import UserInput
-from contracts.quantisation import Quantisation
 from contracts.quality import Quality
+from contracts.quantisation import Quantisation
 from contracts.serial import TooDeep, from_json, parse_json, to_json
 from contracts.verdicts import Measurement, Verdict
 

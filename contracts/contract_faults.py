@@ -15,8 +15,8 @@ from contracts.contract import (
     Drift,
     is_file_name,
 )
-from contracts.quantisation import quantisation_fault
 from contracts.quality import quality_fault
+from contracts.quantisation import quantisation_fault
 
 _NAME_CHARACTERS = 64
 _NAME = re.compile(rf"[A-Za-z0-9_-]{{1,{_NAME_CHARACTERS}}}")
