@@ -1,4 +1,4 @@
-"""CosyVoice2's flow encoder in the original's arithmetic: the embeddings of speech tokens to the mean of the mel frames.
+"""CosyVoice2's flow encoder in the original's arithmetic: embeddings of speech tokens to the mean of the mel frames.
 
 An upsampling conformer without convolution modules: a look-ahead convolution, blocks of relative attention and feed
 forward layers, an upsampling by two, more blocks (upstream, `cosyvoice.transformer.upsample_encoder`). Modules and
@@ -53,7 +53,8 @@ class LookAhead(nn.Module):
             part = signal[..., start : stop + seen]
             parts.append(self.conv1(functional.pad(part, (0, ahead + stop - start - part.shape[-1]))))
         joined = functional.leaky_relu(torch.cat(parts, dim=-1))
-        return x + self.conv2(functional.pad(joined, (BEHIND, 0))).transpose(1, 2)
+        out: Tensor = x + self.conv2(functional.pad(joined, (BEHIND, 0))).transpose(1, 2)
+        return out
 
 
 class Attention(nn.Module):
@@ -180,9 +181,7 @@ class Encoder(nn.Module):
         return mean.transpose(1, 2)
 
 
-def chunks_of(
-    count: int, chunk: int | None, look_aheads: Sequence[int], look_ahead: int
-) -> list[tuple[int, int, int]]:
+def chunks_of(count: int, chunk: int | None, look_aheads: Sequence[int], look_ahead: int) -> list[tuple[int, int, int]]:
     """Start, end and tokens seen behind it of each chunk of a stream of `count` tokens.
 
     Args:
@@ -204,11 +203,9 @@ def _seen(chunks: Sequence[tuple[int, int, int]], factor: int) -> Tensor:
 
 
 def encoder_of(weights: Mapping[str, NDArray[np.float32]], config: EncoderConfig) -> Encoder:
-    """The encoder of a checkpoint's `weights`, whose names and shapes are right; those of the host half are left out."""
+    """The encoder of a checkpoint's `weights`, of the right names and shapes; those of the host half are left out."""
     with torch.device("meta"):
         made = Encoder(config)
-    taken = {
-        name: torch.from_numpy(array) for name, array in weights.items() if name.startswith((ENCODER, PROJECTION))
-    }
+    taken = {name: torch.from_numpy(array) for name, array in weights.items() if name.startswith((ENCODER, PROJECTION))}
     made.load_state_dict(taken, assign=True)
     return made.requires_grad_(False).eval()
