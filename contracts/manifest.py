@@ -11,8 +11,8 @@ from pathlib import Path
 
 from contracts.contract import Cache, CarriedState, CodeStep, HostHalf, Noise, PassRecord, Source, TensorSpec, Window
 from contracts.errors import UserInput
-from contracts.quantisation import Quantisation
 from contracts.quality import Quality
+from contracts.quantisation import Quantisation
 from contracts.serial import Json, TooDeep, from_json, parse_json, to_json
 from contracts.verdicts import Measurement, Verdict
 
@@ -78,6 +78,34 @@ class Memory:
 
 
 @dataclass(frozen=True)
+class Aperture:
+    """What an engine takes of the NPU's 32-bit address space, in bytes: estimates from the build, no board was asked.
+
+    Attributes:
+        context_bytes: all that one loaded engine maps.
+        largest_mapping_bytes: the largest of these mappings.
+    """
+
+    context_bytes: int
+    largest_mapping_bytes: int
+
+
+@dataclass(frozen=True)
+class SharedAperture:
+    """Which engines of a set fit into one process together, by the estimates in their manifests.
+
+    Attributes:
+        budget_bytes: what all engines that a process has loaded may take together.
+        context_bytes: member to what it takes when it is loaded.
+        together: sets of members that fit, each as large as it can be; a member in none does not fit alone.
+    """
+
+    budget_bytes: int
+    context_bytes: dict[str, int]
+    together: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True)
 class RegtaskCount:
     """REGTASK lines of one key: hardware field (target, offset, shift), its limit, largest value, line count."""
 
@@ -115,6 +143,7 @@ class Manifest:
     layers: Layers | None
     memory: Memory | None
     log: LogSummary
+    aperture: Aperture | None = None
     host: HostHalf | None = None
     window: Window | None = None
     cache: Cache | None = None
@@ -141,11 +170,13 @@ class SetManifest:
         members: their manifests.
         roles: role to engine, both as the members' manifests have them.
         cache: the state that they share, so that one may go on where another ended; None where they keep none.
+        aperture: which of them fit into one process together; None where that is not known of all.
     """
 
     members: tuple[str, ...]
     roles: dict[str, str] = field(default_factory=dict)
     cache: Cache | None = None
+    aperture: SharedAperture | None = None
     schema: str = SET_SCHEMA
 
 

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from contracts.contract import Contract
-from contracts.manifest import Layers, LogSummary, Memory
+from contracts.manifest import Aperture, Layers, LogSummary, Memory
 from contracts.thresholds import SIMULATOR, SIMULATOR_DB, own_simulator_db
 from contracts.verdicts import Measurement, Verdict, failure, passed, unproven
+from cost.aperture import aperture_of, judge_aperture
 from cost.summary import summarise_layers, summarise_memory
 from engine.build import BuildResult
 from gates.drift import GATE as DRIFT
@@ -31,6 +32,7 @@ class Judged:
         every_layer: its rows.
         memory: the memory totals.
         log: what the log said.
+        aperture: what the engine takes of the NPU's address space; None where the log does not state its memory.
     """
 
     verdicts: tuple[Verdict, ...]
@@ -39,6 +41,7 @@ class Judged:
     every_layer: tuple[Layer, ...]
     memory: Memory | None
     log: LogSummary
+    aperture: Aperture | None
 
 
 def judge_build(
@@ -70,6 +73,8 @@ def judge_build(
     judged = judge_log(lines, accepted)
     table = parse_layer_table(lines)
     memory = summarise_memory(table) if table else None
+    tensors = (*contract.inputs, *contract.outputs)
+    aperture = aperture_of(table, build.engine.stat().st_size, tensors) if table else None
     if unsimulated is None:
         figures = _judge_simulated(build, onnx, contract, feeds, originals, host)
     else:
@@ -81,6 +86,7 @@ def judge_build(
         verdicts=(
             *judged.verdicts,
             layer_table_verdict(table, memory),
+            *([judge_aperture(table, aperture)] if table and aperture else []),
             *(figure for figure in figures if isinstance(figure, Verdict)),
         ),
         measurements=(*_figures(build), *(figure for figure in figures if isinstance(figure, Measurement))),
@@ -88,6 +94,7 @@ def judge_build(
         every_layer=table.layers if table else (),
         memory=memory,
         log=judged.summary,
+        aperture=aperture,
     )
 
 

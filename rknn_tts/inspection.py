@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING
 from contracts.contract import Contract, contract_from_metadata
 from contracts.errors import UserInput
 from contracts.files import sha256_of
-from contracts.manifest import ENGINE_SCHEMA, SET_SCHEMA, Layers, Manifest, SetManifest, read_manifest
+from contracts.manifest import (
+    ENGINE_SCHEMA,
+    SET_SCHEMA,
+    Layers,
+    Manifest,
+    SetManifest,
+    SharedAperture,
+    read_manifest,
+)
 from contracts.serial import from_json
 from cost.table import CostRow, LayerCost, by_operator, by_target, cpu_layers, cpu_layers_of_sums, dearest
 from logs.layer_table import Layer
@@ -69,6 +77,7 @@ class Inspection:
         engine: what the engine says of itself.
         manifest: the manifest, or the one beside the engine; None where that is missing or stale (the notes say so).
         members: the members of a set.
+        aperture: which of them fit into one process together.
         layers: the sums over the layers; None where nothing says.
         cost: the modelled cost by operator; empty where the layers are not at hand.
         targets: the same by target.
@@ -85,6 +94,7 @@ class Inspection:
     engine: EngineHeader | None = None
     manifest: Manifest | None = None
     members: tuple[str, ...] = ()
+    aperture: SharedAperture | None = None
     layers: Layers | None = None
     cost: tuple[CostRow, ...] = ()
     targets: tuple[CostRow, ...] = ()
@@ -170,9 +180,10 @@ def _inspect_json(path: Path, workdir: Path) -> Inspection:
         data = json.loads(path.read_text("utf-8"))
         schema = data.get("schema") if isinstance(data, dict) else None
         if schema == SET_SCHEMA:
-            members = from_json(SetManifest, data, "set").members
+            found = from_json(SetManifest, data, "set")
+            members = found.members
             notes += [f"The member {name} is missing." for name in members if not (path.parent / name).is_file()]
-            return replace(_found(path, "set", digest, notes), members=members)
+            return replace(_found(path, "set", digest, notes), members=members, aperture=found.aperture)
         if schema != ENGINE_SCHEMA:
             raise UserInput(f"{path}: is JSON, but no manifest: its schema is {schema!r}, not {ENGINE_SCHEMA!r}.")
         manifest = read_manifest(path)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from contracts.manifest import Manifest
+from contracts.manifest import Manifest, SharedAperture
 from contracts.verdicts import Measurement, Verdict
 
 
@@ -21,6 +21,7 @@ class Outcome:
         reused: names of the steps whose finished result was found.
         log: the kept build log; None for `export`.
         members: of engines that belong together, what each came to; all the rest is of all of them then.
+        aperture: which of the members fit into one process together; None where that is not known.
     """
 
     files: tuple[str, ...]
@@ -31,3 +32,4 @@ class Outcome:
     reused: tuple[str, ...]
     log: str | None = None
     members: tuple[Outcome, ...] = ()
+    aperture: SharedAperture | None = None

@@ -12,6 +12,7 @@ from rknn_tts.blocks import Block, Facts, Notice, Row, Table, Tone
 from rknn_tts.emission import Emission, emission_of
 from rknn_tts.numbers import CYCLES_PER_MEGACYCLE, figures, number, size
 from rknn_tts.outcome import Outcome
+from rknn_tts.present_aperture import aperture_text, together_blocks
 from rknn_tts.report import Report
 
 MODELLED = "modelled, not measured on a board"
@@ -50,6 +51,8 @@ def outcome_blocks(report: Report) -> list[Block]:
     for member in outcome.members:
         role = member.manifest.role if member.manifest is not None else None
         blocks.append(Facts((("engine of", f"{role}"), *_pairs(member))))
+    if outcome.aperture is not None:
+        blocks += together_blocks(outcome.aperture)
     pairs = [(_file_label(file), file) for file in outcome.files if file not in of_members]
     pairs += _pairs(outcome)[len(outcome.files) :]
     if outcome.reused:
@@ -176,6 +179,8 @@ def manifest_pairs(manifest: Manifest, *, name_cpu_layers: bool = True) -> list[
     if manifest.memory:
         internal, weights = size(manifest.memory.internal_kb), size(manifest.memory.weight_kb)
         pairs.append(("memory", f"{internal} internal, {weights} weights"))
+    if manifest.aperture:
+        pairs.append(("loaded", aperture_text(manifest.aperture)))
     return pairs + log_pairs(manifest.log)
 
 

@@ -22,6 +22,7 @@ from rknn_tts.present import (
     verdict_table,
     window_text,
 )
+from rknn_tts.present_aperture import together_blocks
 from rknn_tts.roles import stage_text
 
 _KINDS = {
@@ -56,6 +57,8 @@ def inspection_blocks(inspection: Inspection) -> list[Block]:
         pairs += layers_pairs(inspection.layers, None)
     pairs += [("member", member) for member in inspection.members]
     blocks: list[Block] = [Facts(tuple(pairs)), *_tensors(inspection)]
+    if inspection.aperture:
+        blocks += together_blocks(inspection.aperture)
     if proven := manifest or contract:
         blocks += _proof(proven.passes, proven.verdicts, proven.measurements)
     if onnx:

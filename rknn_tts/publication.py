@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from contracts.errors import UserInput
 from contracts.files import sha256_of_bytes
-from contracts.manifest import EngineFile, Manifest, OnnxTwin, SetManifest, Toolkit, manifest_text, read_manifest
+from contracts.manifest import (
+    EngineFile,
+    Manifest,
+    OnnxTwin,
+    SetManifest,
+    SharedAperture,
+    Toolkit,
+    manifest_text,
+    read_manifest,
+)
 from contracts.serial import to_json
 from contracts.verdicts import Status, Verdict
+from cost.aperture import sharing
 from engine.result import ENGINE_FILE, read_disabled_rules
 from rknn_tts.build_gates import Judged
 from rknn_tts.build_step import Build
@@ -88,7 +98,8 @@ def publish_set(members: Sequence[Finished], place: Path, steps: Steps) -> Outco
         for contract, member in zip(contracts, members, strict=True)
         if contract.role is not None
     }
-    manifest = (place, manifest_text(SetManifest(names, engines, shared_cache(contracts))).encode())
+    shared = shared_aperture({name: p.manifest for name, p in zip(names, publications, strict=True)})
+    manifest = (place, manifest_text(SetManifest(names, engines, shared_cache(contracts), shared)).encode())
     files = each_once((*(item for p in publications for item in p.files), manifest))
     publish(files)
     outcomes = tuple(_outcome(*both, steps) for both in zip(members, publications, strict=True))
@@ -105,7 +116,14 @@ def publish_set(members: Sequence[Finished], place: Path, steps: Steps) -> Outco
         notes=(*dict.fromkeys(notes), *_unproven_notes(verdicts)),
         reused=tuple(dict.fromkeys(steps.reused)),
         members=outcomes,
+        aperture=shared,
     )
+
+
+def shared_aperture(members: Mapping[str, Manifest]) -> SharedAperture | None:
+    """Which `members` fit into one process; None where it is not known what one takes."""
+    contexts = {name: m.aperture.context_bytes for name, m in members.items() if m.aperture is not None}
+    return sharing(contexts) if len(contexts) == len(members) else None
 
 
 def publication_of(finished: Finished) -> Publication:
@@ -127,6 +145,7 @@ def publication_of(finished: Finished) -> Publication:
         outputs=contract.outputs,
         layers=judged.layers,
         memory=judged.memory,
+        aperture=judged.aperture,
         log=judged.log,
         host=contract.host if source.host is not None else None,
         window=contract.window,

@@ -128,6 +128,7 @@ def _report_data(report: Report) -> dict[str, Json]:
         "log": outcome.log,
         "manifest": to_json(outcome.manifest),
         **({"members": [_member_json(member) for member in outcome.members]} if outcome.members else {}),
+        **({"aperture": to_json(outcome.aperture)} if outcome.aperture else {}),
         **({"results": [_part_data(part) for part in report.parts]} if report.parts else {}),
         **{key: to_json(value) for key, value in report.extra.items()},
     }

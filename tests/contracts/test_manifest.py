@@ -73,7 +73,13 @@ def test_manifest_text_starts_with_its_schema_when_written() -> None:
 
 def test_manifest_text_names_members_when_it_is_a_set() -> None:
     data = json.loads(manifest_text(SetManifest(("a.json", "b.json"))))
-    assert data == {"schema": "rknn-tts/set/1", "members": ["a.json", "b.json"], "roles": {}, "cache": None}
+    assert data == {
+        "schema": "rknn-tts/set/1",
+        "members": ["a.json", "b.json"],
+        "roles": {},
+        "cache": None,
+        "aperture": None,
+    }
 
 
 def test_manifest_text_of_a_set_tells_roles_and_the_cache_that_they_share() -> None:

@@ -35,6 +35,22 @@ RK3588 = native(
     "0/0/0                    1744         OutputOperator:output",
     _RULE,
     "<<<<<<<< end: rknn::RKNNModelRegCmdbuildPass",
+    "                                            Feature Tensor Information Table                           ",
+    _RULE + "+---------------------------------",
+    "ID  User           Tensor       DataType  DataFormat   OrigShape      NativeShape     |     [Start       End)"
+    "       Size",
+    _RULE + "+---------------------------------",
+    "1   Reshape        z            FLOAT16   NC1HWC2      (1,192,1,109)  (1,98,1,109,8)  | 0x00000000 0x0000a800 "
+    "0x0000a800",
+    "2   Slice          a | name     FLOAT16   NC1HWC2      (1,192,1,109)  (1,98,1,109,8)  | 0x00b12000*0x00bed200 "
+    "0x000db200",
+    "7   OutputOperator audio        FLOAT16   NC1HWC2      (1,1,1,27904)  (1,4,1,27904,8) | 0x000da000 0x00147000 "
+    "0x0006d000",
+    _RULE + "+---------------------------------",
+    "                                             Const Tensor Information Table                            ",
+    _RULE + "+---------------------------------",
+    "2   Conv           Pre_weightz  FLOAT16   (1,192,1,1)    | 0x010bbb40 0x010bbcc0 0x00000180",
+    _RULE + "+---------------------------------",
     "----------------------------------------",
     "Total Internal Memory Size: 12212.5KB",
     "Total Weight Memory Size: 17129.8KB",
@@ -53,6 +69,10 @@ RK3576 = native(
     "2    Sin                FLOAT16  CPU    (1,64,1,1200)                            (1,64,1,1200)          "
     "0/0/0                                 150          Sin:50% of it   ",
     _RULE,
+    "Feature Tensor Information Table",
+    "1   Conv           x            FLOAT16   NC1HWC2      (1,64,1,1200)  (1,8,1,1200,8)  | 0x00000000*0x000d0180 "
+    "0x000d0180",
+    "Const Tensor Information Table",
     "Total Internal Memory Size: 832.375KB",
     "Total Weight Memory Size: 75.0625KB",
 )

@@ -61,6 +61,27 @@ def test_parse_layer_table_takes_the_last_when_there_are_several() -> None:
     assert (table.internal_kb, table.weight_kb) == (832.375, 75.0625)
 
 
+def test_parse_layer_table_finds_where_the_last_feature_ends() -> None:
+    # 12212.5 KB, as the total behind it says; what is constant has addresses of its own.
+    assert some(RK3588).arena_bytes == 0xBED200 == 12212.5 * 1024
+    assert some(RK3588 + RK3576).arena_bytes == 832.375 * 1024
+
+
+def test_parse_layer_table_finds_the_end_beyond_32_bits() -> None:
+    # As 2.3.2 and 2.5.0 print ten tensors of 1 GB: starts have 32 bits, ends have more.
+    row = "7  Sigmoid  y4  FLOAT16 NC1HWC2 (1,1,8000,4000) (1,8,8000,4000,8) | {}"
+    log = RK3588.replace("0x00b12000*0x00bed200 0x000db200", "0xf9e69c00*0x136ef9c00 0x3d090000")
+    assert some(log).arena_bytes == 0x136EF9C00
+    cut = native("Feature Tensor Information Table", row.format("0xf9e69c00*0x36ef9c00 0x3d090000"))
+    assert some(RK3588 + cut).arena_bytes == 0x136EF9C00
+
+
+def test_parse_layer_table_knows_of_no_end_when_the_log_tells_none() -> None:
+    head, _, rest = RK3588.partition("Feature Tensor Information Table")
+    assert some(head + rest).arena_bytes is None
+    assert some(RK3588 + head).arena_bytes is None
+
+
 def test_parse_layer_table_takes_no_totals_of_an_earlier_build() -> None:
     table = some(RK3588 + RK3576.split("Total Internal")[0])
     assert (table.internal_kb, table.weight_kb) == (None, None)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from contracts.contract import Contract, Drift, Source
+from contracts.manifest import Aperture
 from contracts.quality import Quality
 from engine.result import BuildResult
 from gates import session
@@ -20,6 +21,7 @@ from tests.logs.layer_tables import RK3588
 FEEDS = ({"x": row(1, 2, 3, 4)}, {"x": row(4, 3, 2, 1)})
 RIGHT = ({"y": row(2, 4, 6, 8)}, {"y": row(8, 6, 4, 2)})
 LOG = START + RK3588 + END
+ENGINE_BYTES = 20_000_000
 WIDE_ADDRESS = regtask("lite", "0x1028", "0x7ff", "0x9ff")
 
 
@@ -36,6 +38,7 @@ def judged(
 ) -> Judged:
     graph, lines = folder / "model.onnx", folder / "lines.log"
     graph.write_bytes(scale_proto(2.0).SerializeToString())
+    (folder / "engine.rknn").write_bytes(bytes(ENGINE_BYTES))
     lines.write_text(log, encoding="utf-8")
     build = BuildResult(
         engine=folder / "engine.rknn",
@@ -69,6 +72,17 @@ def test_good_build_passes_every_gate(tmp_path: Path) -> None:
     assert len(made.every_layer) == 8
     assert made.memory is not None
     assert made.memory.internal_kb == 12212.5
+
+
+def test_build_states_what_it_takes_of_the_address_space(tmp_path: Path) -> None:
+    # 12212.5 KB of features and 20 MB of engine, each in pages of 4096 bytes; its contract here names no tensors.
+    assert judged(tmp_path).aperture == Aperture(12_505_600 + 4096 - 12_505_600 % 4096 + 20_000_768, 20_000_768)
+    assert status(judged(tmp_path), "log.aperture") == "passed"
+
+
+def test_build_fails_when_it_needs_more_than_the_address_space(tmp_path: Path) -> None:
+    wide = LOG.replace("0x00b12000*0x00bed200 0x000db200", "0xf9e69c00*0x136ef9c00 0x3d090000")
+    assert status(judged(tmp_path, wide), "log.aperture") == "failed"
 
 
 def test_build_is_measured(tmp_path: Path) -> None:

@@ -32,6 +32,7 @@ JUDGED = Judged(
     every_layer=(),
     memory=None,
     log=LogSummary(),
+    aperture=None,
 )
 
 

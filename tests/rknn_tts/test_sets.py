@@ -16,6 +16,7 @@ from contracts.contract import Cache, CacheSlice, Contract, Source, TensorSpec, 
 from contracts.errors import EXIT_FAILED, GateFailure, NotWritten, ToolFailure, UserInput
 from contracts.files import sha256_of_bytes
 from contracts.manifest import read_manifest
+from contracts.serial import to_json
 from contracts.verdicts import failure, passed
 from converters.stages import Equality, Evidence
 from rknn_tts import onnx_to_engine
@@ -91,15 +92,31 @@ def build(workshop: Workshop, said: Heard | None = None, **options: Any) -> Outc
     return workshop.run("engine", said, family="twin", checkpoint=checkpoint(workshop), target="rk3588", **options)
 
 
+def aperture(workshop: Workshop, stem: str) -> int:
+    """What the engine takes when it is loaded, by its manifest: 12212.5 KB in 3054 pages, 17129.8 KB in 4283, ..."""
+    found = read_manifest(workshop.folder / f"{stem}.json").aperture
+    assert found is not None
+    # ... and a page for each of its two small tensors.
+    assert found.context_bytes == (3054 + 4283 + 2) * 4096
+    return found.context_bytes
+
+
 def test_set_has_both_engines_and_its_manifest_behind_them(made: tuple[Workshop, Outcome]) -> None:
     workshop, done = made
     assert workshop.files() == BOTH | LOGS
+    contexts = {f"twin-net-{role}.json": aperture(workshop, stem) for role, stem in (("full", FULL), ("short", SHORT))}
     assert workshop.json(SET) == {
         "schema": "rknn-tts/set/1",
         "members": ["twin-net-full.json", "twin-net-short.json"],
         "roles": {"full": "twin-net-full.rknn", "short": "twin-net-short.rknn"},
         "cache": None,
+        "aperture": {
+            "budget_bytes": 3900 * 1024 * 1024,
+            "context_bytes": contexts,
+            "together": [["twin-net-full.json", "twin-net-short.json"]],
+        },
     }
+    assert to_json(done.aperture) == workshop.json(SET)["aperture"]
     assert (done.files[0], done.files[-1]) == (f"{FULL}.rknn", SET)
     assert Counter(done.files) == Counter(BOTH | {f"{stem}.layers.json" for stem in (LOG_FULL, LOG_SHORT)})
     assert (done.manifest, done.log) == (None, None)
