@@ -40,6 +40,9 @@ EPSILON = 1e-9
 LAST_SLOPE = 0.01
 """Of the LeakyRelu before the last convolution: torch's default."""
 
+LARGEST_STRIDE, SOURCE_BLOCK = 7, 5
+"""What the hardware's field holds (toolkit-facts), and the columns of a block where a stride is larger."""
+
 Arrays = Mapping[str, NDArray[np.float32]]
 
 
@@ -73,6 +76,34 @@ class ResidualBlock(nn.Module):
         return x
 
 
+class SourceDown(nn.Module):
+    """A convolution that makes T of stride T + 1 columns; of stride 1 it is a product for each column.
+
+    The hardware's field holds strides up to 7, and 15 is needed. So blocks of 5 columns become channels, by a
+    convolution of ones and zeros (a Reshape would run on the CPU), and a convolution of stride 3 over the blocks has
+    the same products. Blocks start at column -2: what the original pads beyond those two at each end is a block of
+    zeros, which the second convolution pads.
+    """
+
+    def __init__(self, ins: int, outs: int, stride: int) -> None:
+        super().__init__()
+        self.stride = stride
+        self.weight = nn.Parameter(torch.zeros(outs, ins, 1 if stride == 1 else 2 * stride), requires_grad=False)
+        self.bias = nn.Parameter(torch.zeros(outs), requires_grad=False)
+        self.block = 1 if stride <= LARGEST_STRIDE else SOURCE_BLOCK
+
+    def forward(self, har: Tensor) -> Tensor:
+        """har [1, I, stride T + 1] -> [1, O, T]; of stride 1, [1, I, T] -> [1, O, T]."""
+        if self.block == 1:
+            return functional.conv1d(har, self.weight, self.bias, stride=self.stride, padding=self.stride // 2)
+        outs, ins, taps = self.weight.shape
+        blocks, ahead = taps // self.block, self.stride // 2 // self.block
+        select = torch.eye(ins * self.block).reshape(ins * self.block, ins, self.block)
+        columns = functional.conv1d(har, select, stride=self.block, padding=self.stride // 2 - ahead * self.block)
+        weight = self.weight.reshape(outs, ins, blocks, self.block).transpose(2, 3).reshape(outs, -1, blocks)
+        return functional.conv1d(columns, weight, self.bias, stride=self.stride // self.block, padding=ahead)
+
+
 class Hift(nn.Module):
     """The vocoder; its weights are those of a checkpoint (`hift_of`)."""
 
@@ -86,7 +117,7 @@ class Hift(nn.Module):
             for outs, kernel, rate in zip(channels, UPSAMPLE_KERNELS, UPSAMPLE_RATES, strict=True)
         )
         self.source_downs = nn.ModuleList(
-            _strided(2 * BINS, outs, stride) for outs, stride in zip(channels, source_strides(), strict=True)
+            SourceDown(2 * BINS, outs, stride) for outs, stride in zip(channels, source_strides(), strict=True)
         )
         self.source_resblocks = nn.ModuleList(map(ResidualBlock, channels, SOURCE_KERNELS))
         self.resblocks = nn.ModuleList(
@@ -126,10 +157,3 @@ def hift_of(weights: Arrays, config: HiftConfig) -> Hift:
 def _conv(ins: int, outs: int, kernel: int, dilation: int = 1) -> nn.Conv1d:
     """A convolution that keeps the length."""
     return nn.Conv1d(ins, outs, kernel, padding=(kernel - 1) * dilation // 2, dilation=dilation)
-
-
-def _strided(ins: int, outs: int, stride: int) -> nn.Conv1d:
-    """One that makes T of stride T + 1 columns; of stride 1 it is a product for each column."""
-    if stride == 1:
-        return nn.Conv1d(ins, outs, 1)
-    return nn.Conv1d(ins, outs, 2 * stride, stride=stride, padding=stride // 2)

@@ -15,6 +15,7 @@ from rknn_tts_runtime.stateful import (
     window_events,
     zero_cache,
 )
+from rknn_tts_runtime.vocoder_stream import VocoderStream, vocoder_samples
 from rknn_tts_runtime.wav import write_wav
 from rknn_tts_runtime.windows import WindowStep, decode_windowed, plan_windows, walk_windows
 
@@ -22,6 +23,7 @@ __all__ = [
     "CodeEvent",
     "CodeStep",
     "State",
+    "VocoderStream",
     "WindowStep",
     "cache_slice",
     "decode_event",
@@ -32,6 +34,7 @@ __all__ = [
     "plan_codes",
     "plan_windows",
     "stream_codes",
+    "vocoder_samples",
     "walk_codes",
     "walk_events",
     "walk_spectrogram",

@@ -1,0 +1,39 @@
+"""The stage `cosyvoice2 hift`: mel frames and the source's spectrogram to the audio's, at fixed windows. No torch."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from converters.cosyvoice2.hift_geometry import roles
+from converters.cosyvoice_files import HIFT, locator
+from converters.stages import Checkpoint, Opened, OpenSession, Stage, StageExport, StageOptions
+from models.cosyvoice2.hift_config import TRUE_CONFIG
+from models.cosyvoice2.hift_stand_in import RECIPE
+
+TORCH = frozenset({"torch"})
+
+
+def _open(checkpoint: Checkpoint, options: StageOptions, open_session: OpenSession) -> Opened:
+    from converters.cosyvoice2.hift_export import hift_export
+    from converters.cosyvoice2.hift_opening import HiftOpening
+
+    opening = HiftOpening(checkpoint, options, open_session)
+
+    def export(role: str) -> StageExport:
+        return hift_export(opening, role)
+
+    return cache(export)
+
+
+STAGE = Stage(
+    family="cosyvoice2",
+    name="hift",
+    summary="HiFT vocoder of CosyVoice2: windows of 32 and 40 mel frames to a spectrogram of 120 columns each",
+    default_checkpoint=None,
+    options=frozenset({"buckets", "sine"}),
+    open=_open,
+    extras=TORCH,
+    roles=roles,
+    locate=locator("cosyvoice2", "hift", (HIFT,), f"{RECIPE}, {TRUE_CONFIG}", TORCH),
+    checkpoints=f"FOLDER, {HIFT}, hf://OWNER/REPO or random",
+)
