@@ -19,6 +19,7 @@ from rknn_tts_runtime.stateful import RunStep
 from contracts.contract import Cache, CodeStep, Contract, Source
 from contracts.errors import UserInput
 from contracts.verdicts import Measurement, Verdict
+from converters.precision import Precision
 from surgery.declaration import Pass
 
 Array = NDArray[np.generic]
@@ -317,6 +318,8 @@ class StageExport:
         read: the sentence with its ids, before anything is built; raises `UserInput` of one that cannot be spoken.
             None: nothing is there to be read.
         session: gives `model` opened, where the stage opens it itself, so that nothing runs twice (`Remembered`).
+        calibration: seeded inputs that stand in for real ones where ranges of 8 bits are found; none of `feeds` and
+            `padded_feeds`.
     """
 
     stem: str
@@ -334,6 +337,7 @@ class StageExport:
     sample: Callable[[Sentence], Sample] | None = None
     read: Callable[[Sentence, AddExtras], Sentence] | None = None
     session: Callable[[], Session] | None = None
+    calibration: tuple[Mapping[str, Array], ...] = ()
 
 
 Opened = Callable[[str], StageExport]
@@ -414,6 +418,7 @@ class Stage:
         text_extras: locks of requirements/ that reading a text may need.
         stream: opens the checkpoint for `bench`; None where the stage takes no stream of codes.
         save: a checkpoint as it was read, to be written to a place that the user names; None where it cannot be.
+        precision: what it says of fp16 and of 8 bits; None: fp16 is all there is.
     """
 
     family: str
@@ -435,6 +440,7 @@ class Stage:
     stream: Callable[[Checkpoint, StageOptions, OpenSession], Streamed] | None = None
     recognised: Callable[[ir.Model], tuple[CodeStep, Cache] | None] | None = None
     probe: Callable[[ir.Model], Probe | None] | None = None
+    precision: Precision | None = None
 
 
 def find_stage(stages: Sequence[Stage], family: str, name: str | None) -> Stage:

@@ -68,6 +68,8 @@ class Build:
             "custom_string": short_contract(self.source.contract, self.target, self.request.toolkit),
             "accepted": " ".join(map(str, self.accepted)),
             "disabled": " ".join(self.source.contract.disabled_rules),
+            "quantisation": json.dumps(to_json(self.source.contract.quantisation), sort_keys=True),
+            "calibration": sha256_of_bytes(self.source.calibration),
         }
 
 
@@ -90,6 +92,8 @@ def built(build: Build, steps: Steps, say: Say, go_on: Callable[[], None]) -> Pa
             feeds=() if build.unsimulated is not None else feeds_from_npz(build.source.feeds),
             accepted=build.accepted,
             disable_rules=build.source.contract.disabled_rules,
+            quantisation=build.source.contract.quantisation,
+            calibration=feeds_from_npz(build.source.calibration),
             timeout_s=DEFAULT_TIMEOUT_S if request.timeout_s is None else request.timeout_s,
             memory_limit_bytes=memory_limit_bytes(request.memory_gb),
         )

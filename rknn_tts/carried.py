@@ -29,11 +29,15 @@ FEEDS_KEY = "rknn-tts/feeds/1"
 ORIGINALS_KEY = "rknn-tts/originals/1"
 """Key of `metadata_props`: packed like the feeds, what the original gives on each, where a stage says so."""
 
-SEAL_KEY = "rknn-tts/seal/1"
-"""Key of `metadata_props`: SHA-256 over the bare graph, the contract, the feeds and what the original gives on them.
-Against mistakes, not forgers."""
+CALIBRATION_KEY = "rknn-tts/calibration/1"
+"""Key of `metadata_props`: packed like the feeds, what ranges of 8 bits are found on, where the engine has such."""
 
-CARRIED_KEYS = (METADATA_KEY, FEEDS_KEY, ORIGINALS_KEY, SEAL_KEY)
+SEAL_KEY = "rknn-tts/seal/1"
+"""Key of `metadata_props`: SHA-256 over the bare graph, the contract and all that is carried beside it. Against
+mistakes, not forgers."""
+
+_SEALED_KEYS = (METADATA_KEY, FEEDS_KEY, ORIGINALS_KEY, CALIBRATION_KEY)
+CARRIED_KEYS = (*_SEALED_KEYS, SEAL_KEY)
 
 FEEDS_LIMIT_BYTES = 1 << 30
 """No feed is larger unpacked; a file that claims more is refused before it is unpacked."""
@@ -61,13 +65,20 @@ _NUMBERS = "fiubV"
 """Kinds of dtype that an engine's inputs have; V: bfloat16 and narrower floats, as numpy reads them back."""
 
 
-def carry(graph: bytes, contract: Contract, feeds: Sequence[Feed], originals: Sequence[Outputs] = ()) -> bytes:
+def carry(
+    graph: bytes,
+    contract: Contract,
+    feeds: Sequence[Feed],
+    originals: Sequence[Outputs] = (),
+    calibration: Sequence[Feed] = (),
+) -> bytes:
     """The serialised ONNX `graph` with `contract` and `feeds` inside, what `originals` gave, and a seal over all."""
     bare = without_carried(graph)
     model = onnx.load_model_from_string(bare)
     texts = {**contract_to_metadata(contract), FEEDS_KEY: _pack(feeds)}
-    if originals:
-        texts[ORIGINALS_KEY] = _pack(originals)
+    for windows, key in ((originals, ORIGINALS_KEY), (calibration, CALIBRATION_KEY)):
+        if windows:
+            texts[key] = _pack(windows)
     for key, text in {**texts, SEAL_KEY: _seal(bare, texts)}.items():
         model.metadata_props.add(key=key, value=text)
     return bytes(model.SerializeToString(deterministic=True))
@@ -91,7 +102,7 @@ def check_seal(graph: bytes, where: str) -> None:
         Refusal: something was changed since.
     """
     metadata = {entry.key: entry.value for entry in onnx.load_model_from_string(graph).metadata_props}
-    texts = {key: metadata[key] for key in (METADATA_KEY, FEEDS_KEY, ORIGINALS_KEY) if key in metadata}
+    texts = {key: metadata[key] for key in _SEALED_KEYS if key in metadata}
     if metadata.get(SEAL_KEY) != _seal(without_carried(graph), texts):
         raise Refusal(
             f"{where}: was changed after it was exported, so the verdicts it carries are not about this graph. Export "
@@ -130,6 +141,15 @@ def carried_originals(model: ir.Model, where: str) -> tuple[dict[str, NDArray[An
         UserInput: they are damaged.
     """
     return _carried_arrays(model, ORIGINALS_KEY, "outputs of the original", where)
+
+
+def carried_calibration(model: ir.Model, where: str) -> tuple[dict[str, NDArray[Any]], ...]:
+    """What ranges of 8 bits are found on, of `model`; nothing where it carries none.
+
+    Raises:
+        UserInput: it is damaged.
+    """
+    return _carried_arrays(model, CALIBRATION_KEY, "calibration inputs", where)
 
 
 def _carried_arrays(model: ir.Model, key: str, what: str, where: str) -> tuple[dict[str, NDArray[Any]], ...]:

@@ -21,6 +21,7 @@ from converters.hub_places import check_at_hand
 from converters.onnx_file import external_files
 from converters.registry import STAGES
 from converters.stages import Checkpoint, FetchHub, Opened, Session, Stage, StageExport, StageOptions, find_stage
+from rknn_tts.calibration import check_precision, in_precision, with_digest
 from rknn_tts.carried import feeds_to_npz
 from rknn_tts.export_step import Proof, finished_contract, prove
 from rknn_tts.extras import ensure_extras, pinned_text
@@ -37,7 +38,7 @@ from surgery.declaration import Pass, Rewritten
 from surgery.preflight import preflight
 
 MODEL_FILE, HOST_FILE, FEEDS_FILE, INFO_FILE = "model.onnx", "host.onnx", "feeds.npz", "export.json"
-ORIGINALS_FILE = "originals.npz"
+ORIGINALS_FILE, CALIBRATION_FILE = "originals.npz", "calibration.npz"
 
 
 @dataclass(frozen=True)
@@ -96,8 +97,8 @@ class OpenCheckpoint:
         read, folder = self.checkpoint.read, self.checkpoint.folder
         companions = [file for path in read for file in _companions(path)]
         beside = [folder / name for name in self.stage.beside] if read else []
-        config = [Path(self.options.config)] if self.options.config is not None else []
-        found = [file for file in (*companions, *beside, *config) if file.is_file()]
+        given = [Path(name) for name in (self.options.config, self.options.calibration) if name is not None]
+        found = [file for file in (*companions, *beside, *given) if file.is_file()]
         return tuple(dict.fromkeys((*read, *found)))
 
     @cached_property
@@ -140,8 +141,8 @@ class Conversion:
 
     @cached_property
     def opened(self) -> StageExport:
-        """The checkpoint, opened at the stage's seam."""
-        return self.origin.export_of(self.role)
+        """The checkpoint, opened at the stage's seam, for the precision that it is built in."""
+        return in_precision(self.origin.export_of(self.role), self.origin.stage, self.origin.options)
 
     @cached_property
     def passes(self) -> tuple[Pass, ...]:
@@ -188,6 +189,9 @@ def open_conversions(request: Request, target: str | None, say: Say) -> tuple[Co
     roles, skipped = stage.roles(options), tuple(sorted(set(request.no_pass)))
     if options.config is not None:
         _check_file("--config", Path(options.config))
+    check_precision(stage, options)
+    if options.calibration is not None:
+        _check_file("--calibration", Path(options.calibration))
     checkpoint = OpenCheckpoint(stage, _checkpoint(request, stage, say), options, say)
     return tuple(Conversion(checkpoint, role, target, skipped) for role in roles)
 
@@ -208,6 +212,11 @@ def export_graph(conversion: Conversion, steps: Steps) -> Exported:
         followed = followed_feeds(opened.model, conversion.rewritten, conversion.origin.open_session, feeds)
         (folder / FEEDS_FILE).write_bytes(feeds_to_npz(followed))
         (folder / ORIGINALS_FILE).write_bytes(feeds_to_npz(opened.references))
+        ranged = followed_feeds(opened.model, conversion.rewritten, conversion.origin.open_session, opened.calibration)
+        packed = feeds_to_npz(ranged)
+        (folder / CALIBRATION_FILE).write_bytes(packed)
+        if contract.quantisation is not None:
+            contract = with_digest(contract, len(ranged), packed)
         if opened.host is not None:
             host = folder / HOST_FILE
             host.write_bytes(serialised(opened.host))

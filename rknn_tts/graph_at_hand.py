@@ -38,6 +38,7 @@ class OnnxSource:
         refused: failed verdicts on places that a pass had to rewrite and could not.
         exported: whether it came as one ONNX that `export` wrote.
         make_originals: gives `originals`; called when somebody needs them, and once.
+        make_calibration: gives `calibration`; likewise.
     """
 
     graph: Path
@@ -51,6 +52,7 @@ class OnnxSource:
     refused: tuple[Verdict, ...] = ()
     exported: bool = False
     make_originals: Callable[[], bytes] = nothing_carried
+    make_calibration: Callable[[], bytes] = nothing_carried
 
     @cached_property
     def feeds(self) -> bytes:
@@ -61,6 +63,11 @@ class OnnxSource:
     def originals(self) -> bytes:
         """What the unpatched original gives on each of the feeds, as an npz like theirs; an empty one: none is said."""
         return self.make_originals()
+
+    @cached_property
+    def calibration(self) -> bytes:
+        """What ranges of 8 bits are found on, an npz like the feeds; an empty one where nothing is quantised."""
+        return self.make_calibration()
 
 
 @dataclass(frozen=True)
@@ -129,6 +136,6 @@ def with_proof(contract: Contract, proof: Proof) -> Contract:
 
 
 def twin_of(source: OnnxSource, proof: Proof) -> bytes:
-    """The ONNX that stands beside the engine: the graph of `source` with contract, proof and feeds inside."""
-    feeds, originals = feeds_from_npz(source.feeds), feeds_from_npz(source.originals)
-    return carry(source.graph.read_bytes(), with_proof(source.contract, proof), feeds, originals)
+    """The ONNX that stands beside the engine: the graph of `source` with contract, proof and inputs inside."""
+    feeds, originals, calibration = map(feeds_from_npz, (source.feeds, source.originals, source.calibration))
+    return carry(source.graph.read_bytes(), with_proof(source.contract, proof), feeds, originals, calibration)

@@ -11,9 +11,10 @@ import onnx_ir as ir
 
 from contracts.contract import NAME_ADVICE, RANDOM, STAND_IN, Contract, TensorSpec, is_file_name
 from contracts.errors import UserInput
-from contracts.files import sha256_of
+from contracts.files import sha256_of, sha256_of_bytes
 from converters.onnx_file import external_files, read_onnx
 from rknn_tts.carried import (
+    carried_calibration,
     carried_contract,
     carried_feeds,
     carried_originals,
@@ -63,6 +64,7 @@ def open_source(path: Path, request: Request, target: str, steps: Steps, say: Sa
     graph = steps.folder("bare", before, bare) / "model.onnx"
     feeds = feeds_to_npz(carried_feeds(model, str(path)))
     originals = feeds_to_npz(carried_originals(model, str(path)))
+    calibration = _calibration(contract, model, str(path))
     host, notes = _host_beside(contract, path)
     notes += (*_cuts_notes(contract, target), *_stand_in_notes(contract))
     proof = Proof(contract.passes, contract.verdicts, contract.measurements)
@@ -80,6 +82,7 @@ def open_source(path: Path, request: Request, target: str, steps: Steps, say: Sa
         inputs,
         exported=True,
         make_originals=lambda: originals,
+        make_calibration=lambda: calibration,
     )
 
 
@@ -90,6 +93,24 @@ def _cuts_notes(contract: Contract, target: str) -> tuple[str, ...]:
     chosen = contract.cuts_for or "no target in particular"
     slower = f"passes that pay on {target} may be missing, and the engine slower than it need be"
     return (f"It was exported for {chosen}: {slower}; export --target {target} chooses them for it.",)
+
+
+def _calibration(contract: Contract, model: ir.Model, where: str) -> bytes:
+    """What ranges of 8 bits are found on, as an npz.
+
+    Raises:
+        UserInput: it is not what the contract says was found on, or there is none where it says that it is quantised.
+    """
+    if contract.quantisation is None:
+        return feeds_to_npz(())
+    windows = carried_calibration(model, where)
+    packed = feeds_to_npz(windows)
+    if len(windows) != contract.quantisation.windows or sha256_of_bytes(packed) != contract.quantisation.sha256:
+        raise UserInput(
+            f"{where}: is for an engine of 8 bits, and does not carry the {contract.quantisation.windows} inputs that "
+            "its ranges are found on; export it again."
+        )
+    return packed
 
 
 def _stand_in_notes(contract: Contract) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ from contracts.verdicts import Measurement, Verdict
 from converters.stages import SavedCheckpoint
 from engine.targets import resolve_target
 from rknn_tts.checkpoint_to_onnx import (
+    CALIBRATION_FILE,
     FEEDS_FILE,
     HOST_FILE,
     MODEL_FILE,
@@ -190,4 +191,5 @@ def _exported(conversion: Conversion, steps: Steps) -> OnnxSource:
         inputs=conversion.origin.inputs,
         refused=info.refused,
         make_originals=(folder / ORIGINALS_FILE).read_bytes,
+        make_calibration=(folder / CALIBRATION_FILE).read_bytes,
     )

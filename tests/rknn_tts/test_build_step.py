@@ -11,6 +11,7 @@ import pytest
 from contracts.contract import TensorSpec
 from contracts.errors import UserInput
 from contracts.files import sha256_of
+from contracts.quantisation import Quantisation
 from contracts.quality import Quality
 from logs.regtask import parse_accepted
 from rknn_tts import build_step as module
@@ -56,6 +57,10 @@ CHANGES: dict[str, Callable[[Build], Build]] = {
         build, contract=dataclasses.replace(build.source.contract, inputs=(TensorSpec("x", (1, 5)),))
     ),
     "graph": lambda build: _with_source(build, graph=build.python),
+    "quantisation": lambda build: _with_source(
+        build, contract=dataclasses.replace(build.source.contract, quantisation=Quantisation(algorithm="mmse"))
+    ),
+    "calibration": lambda build: _with_source(build, make_calibration=lambda: b"other"),
 }
 
 
