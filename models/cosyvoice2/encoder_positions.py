@@ -54,8 +54,8 @@ class DistanceScores(nn.Module):
             first, rows = self.queries - stop, stop - start
             part = products[:, start:stop, first : first + self.keys + rows - 1]
             kernel = self.get_buffer(f"shift_{start}")
-            shifted.append(functional.conv2d(part[:, :, None], kernel, groups=rows))
-        return (torch.cat(shifted, dim=1) if len(shifted) > 1 else shifted[0])[:, :, 0]
+            shifted.append(functional.conv2d(part.unsqueeze(2), kernel, groups=rows))
+        return (torch.cat(shifted, dim=1) if len(shifted) > 1 else shifted[0]).squeeze(2)
 
 
 def row_groups(rows: int) -> Iterator[tuple[int, int]]:

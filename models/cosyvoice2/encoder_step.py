@@ -93,10 +93,10 @@ class StepAttention(nn.Module):
         keys = torch.cat((keys[..., self.queries :], self._by_head(self.key(x))), dim=3)
         values = torch.cat((values[..., self.queries :], self._by_head(self.value(x))), dim=3)
         query = self._by_head(self.query(x))
-        by_content = (query + self.bias_u)[:, :, 0].transpose(1, 2) @ keys[:, :, 0]
-        by_distance = self.distances((query + self.bias_v)[:, :, 0].transpose(1, 2))
+        by_content = (query + self.bias_u).squeeze(2).transpose(1, 2) @ keys.squeeze(2)
+        by_distance = self.distances((query + self.bias_v).squeeze(2).transpose(1, 2))
         weights = torch.softmax(by_content + (by_distance + mask), dim=-1)
-        mixed = values[:, :, 0] @ weights.transpose(1, 2)
+        mixed = values.squeeze(2) @ weights.transpose(1, 2)
         return self.out(mixed.reshape(1, self.heads * self.head_dim, 1, self.queries)), keys, values
 
     def _by_head(self, x: Tensor) -> Tensor:
@@ -123,11 +123,15 @@ class StepBlock(nn.Module):
 class Step(nn.Module):
     """A step of these sizes. Inputs and outputs are those of `encoder_states`, in their order."""
 
+    unseen: Tensor
+
     def __init__(self, encoder: Encoder, sizes: StepSizes) -> None:
         super().__init__()
         self.config, self.sizes = encoder.config, sizes
         parts = encoder.encoder
         ahead = parts.pre_lookahead_layer
+        missing = encoder.config.look_ahead - sizes.look_ahead
+        self.register_buffer("unseen", torch.zeros(1, encoder.config.width, 1, missing))
         self.embed, self.up_embed = StepEmbedding(parts.embed), StepEmbedding(parts.up_embed)
         self.conv1, self.conv2 = _as_convolution(ahead.conv1), _as_convolution(ahead.conv2)
         self.up_conv = _as_convolution(parts.up_layer.conv)
@@ -152,8 +156,7 @@ class Step(nn.Module):
         return (mean, *(kept[name] for name in given))
 
     def _ahead(self, x: Tensor, given: dict[str, Tensor], kept: dict[str, Tensor]) -> Tensor:
-        missing = self.config.look_ahead - self.sizes.look_ahead
-        seen = torch.cat((x, x.new_zeros(1, x.shape[1], 1, missing)), dim=3) if missing else x
+        seen = torch.cat((x, self.unseen), dim=3) if self.unseen.numel() else x
         joined = torch.cat((given[AHEAD], functional.leaky_relu(self.conv1(seen))), dim=3)
         kept[AHEAD] = joined[..., -BEHIND:]
         out: Tensor = x[..., : self.sizes.chunk] + self.conv2(joined)
@@ -162,7 +165,7 @@ class Step(nn.Module):
     def _blocks(
         self, stack: str, x: Tensor, valid: Tensor, given: dict[str, Tensor], kept: dict[str, Tensor]
     ) -> Tensor:
-        mask = ((1.0 - valid) * MASKED)[0]
+        mask = ((1.0 - valid) * MASKED).squeeze(0)
         blocks = self.stacks[stack]
         assert isinstance(blocks, nn.ModuleList)
         for number, block in enumerate(blocks):
