@@ -95,6 +95,8 @@ def resolve_subject(request: Request) -> str:
     _with_hint(lambda: find_stage(STAGES, request.family or "", None), request.family, {s.family for s in STAGES})
     names = {stage.name for stage in STAGES if stage.family == request.family}
     _with_hint(lambda: find_stage(STAGES, request.family or "", request.stage), request.stage or "", names)
+    if request.all:
+        return request.family
     return f"{request.family}.{find_stage(STAGES, request.family, request.stage).name}"
 
 

@@ -75,6 +75,10 @@ def _result_blocks(report: Report) -> list[Block]:
         from rknn_tts.present_many import many_blocks
 
         return many_blocks(report)
+    if report.request.all:
+        from rknn_tts.present_all import all_blocks
+
+        return all_blocks(report)
     from rknn_tts import present
 
     presenters: Mapping[str, Callable[[Report], list[Block]]] = {

@@ -9,7 +9,7 @@ from contracts.verdicts import Verdict
 from engine.endings import StoppedByLog
 from engine.environment import converter_python
 from engine.result import LINES_FILE
-from logs.regtask import parse_accepted
+from logs.regtask import RegtaskKey, parse_accepted
 from rknn_tts.background import Background
 from rknn_tts.build_step import Build, built, judge, restore_log
 from rknn_tts.failing import keep_verdicts, stop_if_failed
@@ -40,18 +40,58 @@ def convert_set(request: Request, target: str, sources: Sequence[OnnxSource], st
         UserInput, GateFailure, ToolFailure, NotWritten: see `finish_engine`; or `--output` names one file, or their
             caches are unlike.
     """
-    shared_cache([source.contract for source in sources])
+    check_set(request, target, sources)
     place = set_place(sources[0].contract, target, request.output)
-    check_set_place(sources, place, request.output is not None)
+    return publish_set(finish_set(request, target, sources, steps, say), place, steps)
+
+
+def check_set(request: Request, target: str, sources: Sequence[OnnxSource]) -> None:
+    """See that `sources`, all that is built of one stage, belong together, and that their engines have places.
+
+    Raises:
+        UserInput: a place cannot be written to, or holds what must not be replaced.
+        ToolFailure: their caches are unlike.
+    """
+    shared_cache([source.contract for source in sources])
+    if len(sources) > 1:
+        place = set_place(sources[0].contract, target, request.output)
+        check_set_place(sources, place, request.output is not None)
     for source in sources:  # a place that is refused is refused before anything is built
         _places(request, target, source)
+
+
+def finish_set(
+    request: Request, target: str, sources: Sequence[OnnxSource], steps: Steps, say: Say
+) -> tuple[Finished, ...]:
+    """Compile `sources`, all that is built of one stage, as far as finished engines.
+
+    Raises:
+        UserInput, GateFailure, ToolFailure, NotWritten: see `finish_engine`.
+    """
+    if len(sources) == 1:
+        return (finish_engine(request, target, sources[0], steps, say),)
     finished: list[Finished] = []
     for source in sources:
         try:
             finished.append(finish_engine(request, target, source, steps, RoleSay(say, source.contract.role)))
         except GateFailure as error:
             raise _of_set(error, source, finished) from error
-    return publish_set(finished, place, steps)
+    return tuple(finished)
+
+
+def prove_source(request: Request, target: str, source: OnnxSource, steps: Steps, say: Say) -> NumericGates:
+    """Every gate on `source` that needs no build: those that `finish_engine` waits for, and those beside its build.
+
+    Raises:
+        UserInput: an option is wrong, or a place cannot be written to.
+        GateFailure: a gate failed.
+    """
+    places = _places(request, target, source)
+    graph = _checked_graph(request, target, source, places, steps, say)
+    numbers = judge_numbers(source, steps)
+    verdicts = (*numbers.verdicts, *graph.verdicts)
+    stop_if_failed(verdicts, places.failed, None, f"{places.engine.name} was not built")
+    return numbers
 
 
 def finish_engine(request: Request, target: str, source: OnnxSource, steps: Steps, say: Say) -> Finished:
@@ -64,11 +104,9 @@ def finish_engine(request: Request, target: str, source: OnnxSource, steps: Step
         GateFailure: a gate failed; what stood at the engine's place is still there.
         ToolFailure, NotWritten: the toolkit broke, or the finished files cannot be put in their places; likewise.
     """
-    accepted = tuple(sorted(parse_accepted(text) for text in request.accept_regtask))
+    accepted = _accepted(request)
     places = _places(request, target, source)
-    graph = check_graph(source.graph, steps, say, target, [str(key) for key in accepted])
-    owed = (*source.refused, *graph.verdicts)
-    stop_if_failed(owed, places.failed, None, f"{places.engine.name} was not built")
+    graph = _checked_graph(request, target, source, places, steps, say)
     _ = source.feeds  # nothing may be there to stand in for them
     python = converter_python(request.toolkit)  # after the cheap gates: it may have to be set up, for minutes
     gates = Background(lambda: judge_numbers(source, steps))
@@ -94,9 +132,26 @@ def planned_build(request: Request, target: str, source: OnnxSource) -> Build:
     Raises:
         UserInput: an option is wrong, or a place cannot be written to.
     """
-    accepted = tuple(sorted(parse_accepted(text) for text in request.accept_regtask))
     places = _places(request, target, source)
-    return Build(request, target, source, accepted, places, converter_python(request.toolkit))
+    return Build(request, target, source, _accepted(request), places, converter_python(request.toolkit))
+
+
+def _accepted(request: Request) -> tuple[RegtaskKey, ...]:
+    return tuple(sorted(parse_accepted(text) for text in request.accept_regtask))
+
+
+def _checked_graph(
+    request: Request, target: str, source: OnnxSource, places: Places, steps: Steps, say: Say
+) -> GraphInfo:
+    """The gates on the graph alone.
+
+    Raises:
+        GateFailure: one failed, or a pass had to rewrite a place and could not.
+    """
+    graph = check_graph(source.graph, steps, say, target, [str(key) for key in _accepted(request)])
+    owed = (*source.refused, *graph.verdicts)
+    stop_if_failed(owed, places.failed, None, f"{places.engine.name} was not built")
+    return graph
 
 
 def _places(request: Request, target: str, source: OnnxSource) -> Places:

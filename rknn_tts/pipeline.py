@@ -26,6 +26,7 @@ from rknn_tts.checkpoint_to_onnx import (
     open_conversions,
     prove_export,
 )
+from rknn_tts.checksums import with_sums
 from rknn_tts.failing import stop_if_failed
 from rknn_tts.graph_at_hand import OnnxSource, check_graph, judge_numbers, twin_of, with_proof
 from rknn_tts.onnx_to_engine import convert_onnx, convert_set, planned_build
@@ -50,11 +51,15 @@ def engine(request: Request, say: Say) -> Outcome:
     target = _target(request)
     sentence = sentence_of(request)
     steps = open_steps(request.force, say.note)
+    if request.all:
+        from rknn_tts.all_stages import engines_of_all  # it takes what is below from here
+
+        return engines_of_all(request, target, steps, say)
     conversions = _conversions(request, target, say)
     if request.sample is not None:
         check_sample_folder(Path(request.sample))
         sentence = read_sentence(conversions[0], sentence, steps)
-    sources = [_exported(conversion, steps) for conversion in conversions]
+    sources = [exported_source(conversion, steps) for conversion in conversions]
     if len(sources) == 1:
         outcome = convert_onnx(request, target, sources[0], steps, say)
     else:
@@ -78,12 +83,12 @@ def export(request: Request, say: Say) -> Outcome:
     saved = SavedCheckpoint()
     if request.save_checkpoint is not None:
         saved = saved_checkpoint(conversions[0].origin, Path(request.save_checkpoint))
-    sources = [_exported(conversion, steps) for conversion in conversions]
+    sources = [exported_source(conversion, steps) for conversion in conversions]
     if len(sources) == 1:
         exports = [_finished_export(sources[0], target, request, steps, say)]
     else:
         exports = _exports_of_set(sources, target, request, steps, say)
-    files = each_once((*(item for exported in exports for item in exported.files), *saved.files))
+    files = with_sums(each_once((*(item for exported in exports for item in exported.files), *saved.files)))
     publish(files, ANOTHER_PLACE_TO_SAVE if saved.files else ANOTHER_PLACE)
     for source in sources:
         export_failed_place(source.contract, source.stem).unlink(missing_ok=True)
@@ -176,7 +181,7 @@ def _conversions(request: Request, target: str | None, say: Say) -> tuple[Conver
     return conversions
 
 
-def _exported(conversion: Conversion, steps: Steps) -> OnnxSource:
+def exported_source(conversion: Conversion, steps: Steps) -> OnnxSource:
     """The exported graph of `conversion`, whose proof is still to come."""
     exported = export_graph(conversion, steps)
     folder, info = exported.folder, exported.info

@@ -81,17 +81,26 @@ def set_place(contract: Contract, target: str, output: str | None) -> Path:
     return _chosen(output, folder, f"{contract.family}-{contract.stage}.set.json")
 
 
-def check_set_output(output: str | None) -> None:
+def family_set_place(folder: Path, family: str) -> Path:
+    """The manifest of all stages of `family`, whose engines are in `folder`."""
+    return folder / f"{family}.set.json"
+
+
+_ONE_ALONE = ", or ask for one engine alone (--member, or one number in --widths or --codes)"
+
+
+def check_set_output(output: str | None, otherwise: str = _ONE_ALONE) -> None:
     """See that `output` has room for several engines, before any of them is made.
+
+    Args:
+        output: what the user gave.
+        otherwise: what to do instead of naming a folder.
 
     Raises:
         UserInput: `output` names one file.
     """
     if output is not None and Path(output).suffix and not output.endswith("/") and not Path(output).is_dir():
-        raise UserInput(
-            f"--output {output}: several files are written; name a folder, or ask for one engine alone (--member, or "
-            "one number in --widths or --codes)."
-        )
+        raise UserInput(f"--output {output}: several files are written; name a folder{otherwise}.")
 
 
 def export_place(contract: Contract, stem: str, target: str | None, output: str | None) -> Path:

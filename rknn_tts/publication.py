@@ -25,6 +25,7 @@ from cost.aperture import sharing
 from engine.result import ENGINE_FILE, read_disabled_rules
 from rknn_tts.build_gates import Judged
 from rknn_tts.build_step import Build
+from rknn_tts.checksums import with_sums
 from rknn_tts.graph_at_hand import GraphInfo, NumericGates, twin_of, with_proof
 from rknn_tts.outcome import Outcome
 from rknn_tts.places import Places
@@ -74,8 +75,10 @@ def publish_engine(finished: Finished, steps: Steps) -> Outcome:
         NotWritten: a place cannot be written; all of them are as they were.
     """
     publication = publication_of(finished)
-    publish(publication.files)
-    return _outcome(finished, publication, steps)
+    files = with_sums(publication.files)
+    publish(files)
+    told = outcome_of(finished, publication, steps)
+    return replace(told, files=tuple(str(path) for path, _ in files))
 
 
 def publish_set(members: Sequence[Finished], place: Path, steps: Steps) -> Outcome:
@@ -91,7 +94,51 @@ def publish_set(members: Sequence[Finished], place: Path, steps: Steps) -> Outco
         ToolFailure: their host halves, or the caches that they keep, are unlike.
     """
     publications = [publication_of(member) for member in members]
-    names = tuple(member.build.places.manifest.name for member in members)
+    manifest, shared = set_manifest(members, publications)
+    files = with_sums(each_once((*(item for p in publications for item in p.files), (place, manifest))))
+    publish(files)
+    roles = [member.build.source.contract.role for member in members]
+    return outcome_of_many(dict(zip(roles, zip(members, publications, strict=True), strict=True)), files, shared, steps)
+
+
+def outcome_of_many(
+    members: Mapping[str | None, tuple[Finished, Publication]],
+    files: Sequence[tuple[Path, bytes]],
+    shared: SharedAperture | None,
+    steps: Steps,
+) -> Outcome:
+    """What the user is told of engines that were written together.
+
+    Args:
+        members: the engines, by what verdicts and measurements of each are told under.
+        files: what was written.
+        shared: which of them fit into one process together.
+        steps: the finished steps.
+    """
+    outcomes = {name: outcome_of(*both, steps) for name, both in members.items()}
+    verdicts = tuple(v for name, told in outcomes.items() for v in verdicts_of(name, told.verdicts))
+    notes = (note for finished, publication in members.values() for note in notes_of(finished, publication.manifest))
+    return Outcome(
+        files=tuple(str(path) for path, _ in files),
+        manifest=None,
+        verdicts=verdicts,
+        measurements=tuple(m for name, told in outcomes.items() for m in measurements_of(name, told.measurements)),
+        notes=(*dict.fromkeys(notes), *unproven_notes(verdicts)),
+        reused=tuple(dict.fromkeys(steps.reused)),
+        members=tuple(outcomes.values()),
+        aperture=shared,
+    )
+
+
+def set_manifest(
+    members: Sequence[Finished], publications: Sequence[Publication]
+) -> tuple[bytes, SharedAperture | None]:
+    """The manifest of engines of one stage that belong together, and which of them fit into one process.
+
+    Raises:
+        ToolFailure: the caches that they keep are unlike.
+    """
+    names = [member.build.places.manifest.name for member in members]
     contracts = [member.build.source.contract for member in members]
     engines = {
         contract.role: member.build.places.engine.name
@@ -99,25 +146,7 @@ def publish_set(members: Sequence[Finished], place: Path, steps: Steps) -> Outco
         if contract.role is not None
     }
     shared = shared_aperture({name: p.manifest for name, p in zip(names, publications, strict=True)})
-    manifest = (place, manifest_text(SetManifest(names, engines, shared_cache(contracts), shared)).encode())
-    files = each_once((*(item for p in publications for item in p.files), manifest))
-    publish(files)
-    outcomes = tuple(_outcome(*both, steps) for both in zip(members, publications, strict=True))
-    roles = [contract.role for contract in contracts]
-    verdicts = tuple(v for role, o in zip(roles, outcomes, strict=True) for v in verdicts_of(role, o.verdicts))
-    notes = (note for member, p in zip(members, publications, strict=True) for note in _notes(member, p.manifest))
-    return Outcome(
-        files=tuple(str(path) for path, _ in files),
-        manifest=None,
-        verdicts=verdicts,
-        measurements=tuple(
-            m for role, o in zip(roles, outcomes, strict=True) for m in measurements_of(role, o.measurements)
-        ),
-        notes=(*dict.fromkeys(notes), *_unproven_notes(verdicts)),
-        reused=tuple(dict.fromkeys(steps.reused)),
-        members=outcomes,
-        aperture=shared,
-    )
+    return manifest_text(SetManifest(tuple(names), engines, shared_cache(contracts), shared)).encode(), shared
 
 
 def shared_aperture(members: Mapping[str, Manifest]) -> SharedAperture | None:
@@ -171,7 +200,7 @@ def publication_of(finished: Finished) -> Publication:
     return Publication(tuple(files), manifest)
 
 
-def _outcome(finished: Finished, publication: Publication, steps: Steps) -> Outcome:
+def outcome_of(finished: Finished, publication: Publication, steps: Steps) -> Outcome:
     """What the user is told of an engine that is in its place now."""
     manifest, places = publication.manifest, finished.build.places
     places.failed.unlink(missing_ok=True)
@@ -180,13 +209,14 @@ def _outcome(finished: Finished, publication: Publication, steps: Steps) -> Outc
         manifest=manifest,
         verdicts=manifest.verdicts,
         measurements=manifest.measurements,
-        notes=(*_notes(finished, manifest), *_unproven_notes(manifest.verdicts)),
+        notes=(*notes_of(finished, manifest), *unproven_notes(manifest.verdicts)),
         reused=tuple(dict.fromkeys(steps.reused)),
         log=str(places.log),
     )
 
 
-def _notes(finished: Finished, manifest: Manifest) -> tuple[str, ...]:
+def notes_of(finished: Finished, manifest: Manifest) -> tuple[str, ...]:
+    """Sentences on one engine, but for that on what is unproven."""
     return (*finished.build.source.notes, *_rule_notes(manifest.toolkit, finished.build.source.contract.disabled_rules))
 
 
@@ -209,7 +239,8 @@ def _rule_notes(toolkit: Toolkit, stated: Sequence[str]) -> list[str]:
     return [f"The toolkit crashed in its fuse rule {rules}, so the engine was built without it, and may be slower."]
 
 
-def _unproven_notes(verdicts: Sequence[Verdict]) -> list[str]:
+def unproven_notes(verdicts: Sequence[Verdict]) -> list[str]:
+    """Loudly, how many verdicts only a board can give; nothing where there are none."""
     count = sum(verdict.status is Status.UNPROVEN for verdict in verdicts)
     if not count:
         return []

@@ -73,6 +73,9 @@ class Request:
         required=BUILDING,
     )
     stage: str | None = _option("The family's stage; its first one by default.", STREAMING)
+    all: bool = _option(
+        "Build every stage of the family, and write one manifest of them all and MANIFEST.sha256.", ("engine",), False
+    )
     checkpoint: str | None = _option(
         "The checkpoint to convert: a file; a folder, hf://OWNER/REPO or random (qwen3, inflect); a package's "
         "by default. A pattern ('voices/*.onnx') stands for many: engine and export convert each.",

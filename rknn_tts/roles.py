@@ -46,13 +46,16 @@ def shared_cache(contracts: Sequence[Contract]) -> Cache | None:
 
 @dataclass(frozen=True)
 class RoleSay:
-    """The progress of one engine: `building for rk3588 (short): fusing operators`."""
+    """The progress of one engine: `building for rk3588 (short): fusing operators`; of many stages' `(net short)`."""
 
     say: Say
     role: str | None
 
     def step(self, text: str) -> None:
         """A stage of work begins; the role stands behind its first words, by which `PlainSay` tells steps apart."""
+        if isinstance(self.say, RoleSay):
+            RoleSay(self.say.say, f"{self.say.role} {self.role}").step(text)
+            return
         head, colon, rest = text.partition(":")
         self.say.step(f"{head} ({self.role}){colon}{rest}")
 
