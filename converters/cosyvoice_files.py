@@ -20,11 +20,12 @@ from contracts.contract import RANDOM, Source
 from contracts.errors import UserInput
 from contracts.files import sha256_of, sha256_of_bytes
 from contracts.seed import SEED
-from converters.hub_places import HUB
+from converters.hub_places import HUB, repository_name
 from converters.stages import Checkpoint, FetchHub
 
 FLOW, ESTIMATOR, HIFT = "flow.pt", "flow.decoder.estimator.fp32.onnx", "hift.pt"
 LLM, CAMPPLUS = "llm.pt", "campplus.onnx"
+RELEASED = frozenset({FLOW, ESTIMATOR, HIFT, LLM, CAMPPLUS})
 
 _NOTE = (
     "the weights are seeded random numbers at the published sizes of {name}: a stand-in for a checkpoint, nobody's "
@@ -52,9 +53,16 @@ def locator(family: str, stage: str, files: Sequence[str], recipe: str, extras: 
                 Path(RANDOM), source, note=_NOTE.format(name=f"{family} {stage}"), files=(), extras=extras
             )
         path = find_file(fetch_hub(text, files) if text.startswith(HUB) else Path(text), files, text)
-        return Checkpoint(path, Source(path.name, sha256_of(path), "checkpoint"), files=(path,), extras=extras)
+        return Checkpoint(path, Source(_called(path), sha256_of(path), "checkpoint"), files=(path,), extras=extras)
 
     return locate
+
+
+def _called(path: Path) -> str:
+    """The name of a checkpoint, for what is made of it: a release's file is called as the release, whose stages then
+    lie in one folder; any other as it is."""
+    release = repository_name(path.parent) if path.name in RELEASED else ""
+    return f"{release}{path.suffix}" if release else path.name
 
 
 def find_file(path: Path, files: Sequence[str], asked: str) -> Path:

@@ -40,6 +40,19 @@ def test_a_file_may_have_any_name(release: Path) -> None:
     assert LOCATE(str(other), no_hub).source.name == "distilled.pt"
 
 
+def test_what_is_made_of_a_release_is_called_after_it(tmp_path: Path) -> None:
+    release = tmp_path / "CosyVoice3-0.5B"
+    release.mkdir()
+    for name in FILES:
+        (release / name).write_bytes(b"0")
+    assert LOCATE(str(release), no_hub).source.name == "CosyVoice3-0.5B.pt"
+    assert LOCATE(str(release / ESTIMATOR), no_hub).source.name == "CosyVoice3-0.5B.onnx"
+    snapshot = tmp_path / "models--them--CosyVoice3" / "snapshots" / "ab12"
+    snapshot.mkdir(parents=True)
+    (snapshot / FLOW).write_bytes(b"0")
+    assert LOCATE("hf://them/CosyVoice3", lambda *_: snapshot).source.name == "CosyVoice3.pt"
+
+
 def test_a_place_on_a_hub_is_fetched_with_the_files_of_the_stage_alone(release: Path) -> None:
     asked: list[tuple[str, Sequence[str]]] = []
 
