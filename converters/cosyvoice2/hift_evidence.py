@@ -57,7 +57,7 @@ def evidence_of(opening: HiftOpening, width: int, exported: Session, reaches: Se
     runs = tuple((opening.feed(width, seed), owed(opening, width, seed)) for seed in (PROOF_SEED, OTHER_SEED))
     folded = opening.form in FOLDED
     return Evidence(
-        equalities=(host_equality(opening), _export(exported, runs[0]), *_interior(opening, width, exported)),
+        equalities=(host_equality(opening), _export(exported, runs[0]), *interior_equalities(opening, width, exported)),
         expectations=(
             Expectation(
                 "fp32.finished",
@@ -94,7 +94,7 @@ def _export(exported: Session, run: tuple[Mapping[str, Array], Mapping[str, Arra
     return Equality("fp32.export", run[1], exported(run[0]), GRAPH_DB, detail)
 
 
-def _interior(opening: HiftOpening, width: int, exported: Session) -> tuple[Equality, ...]:
+def interior_equalities(opening: HiftOpening, width: int, exported: Session) -> tuple[Equality, ...]:
     """Windows at both ends and amid, each where it holds what its columns depend on; none where it never does."""
     field, frames = receptive_frames(), opening.long.mel.shape[-1]
     if width <= 2 * field:

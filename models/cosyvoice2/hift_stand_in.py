@@ -24,7 +24,7 @@ LEAST_ALPHA, LARGEST_ALPHA = 0.1, 2.0
 """Of a Snake, even in their logarithms. Trained ones start at 1."""
 
 _RANGES: tuple[tuple[str, float, float], ...] = (
-    ("classifier.bias", 20.0, 40.0),  # Hz
+    ("classifier.bias", 80.0, 100.0),  # Hz
     ("conv_post.bias", -0.5, 0.5),
     (".bias", -0.1, 0.1),
     ("l_linear.weight", -1.0, 1.0),
@@ -40,7 +40,7 @@ _MEL_SIZE = 6.0
 _GAINS: tuple[tuple[str, float], ...] = (
     ("conv_pre.weight", 1.2 / _MEL_SIZE),
     ("condnet.0.weight", 1.5 / _MEL_SIZE),
-    ("classifier.weight", 180.0),  # Hz
+    ("classifier.weight", 70.0),  # Hz
     ("conv_post.weight", 0.6),
 )
 """What layers whose names end so make of a root mean square of one."""
@@ -83,7 +83,10 @@ def _tensor(name: str, shape: Shape, seed: int) -> NDArray[np.float32]:
                 made[:BINS] += _QUIET
             return made
     bound = _gain(name) * sqrt(3.0 / _inputs(name, shape))  # the root mean square of even numbers is a third's root
-    return uniform(name, shape, seed, -bound, bound)
+    made = uniform(name, shape, seed, -bound, bound)
+    if name.endswith("classifier.weight"):  # ELUs leave a mean, and pitches are to have that of the bias
+        made -= made.mean(dtype=np.float64).astype(np.float32)
+    return made
 
 
 def _inputs(name: str, shape: Shape) -> float:
