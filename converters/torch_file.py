@@ -45,13 +45,15 @@ def check_torch(what_for: str) -> None:
         )
 
 
-def load_torch(path: Path, what_for: str, instead: str) -> object:
+def load_torch(path: Path, what_for: str, instead: str, mapped: bool = False) -> object:
     """What the file `path` holds.
 
     Args:
         path: the file.
         what_for: why torch is needed, for a sentence.
         instead: where such a model is read from, the end of a sentence on a file of another format.
+        mapped: leave the tensors in the file until they are looked at, where its format lets that be: who takes a few
+            of a large file copies them, and lets go of the rest.
 
     Raises:
         UserInput: no such file, damaged, or another format.
@@ -69,7 +71,7 @@ def load_torch(path: Path, what_for: str, instead: str) -> object:
         _check_beginning(path, instead)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of what the file's format was called in other versions
-            return torch.load(path, map_location="cpu", weights_only=True)
+            return torch.load(path, map_location="cpu", weights_only=True, mmap=mapped and _is_zip(path))
     except FileNotFoundError as error:
         raise UserInput(f"{path}: there is no such file.") from error
     except UnpicklingError as error:
@@ -90,6 +92,11 @@ def kind_of(held: object) -> str:
     if not isinstance(held, torch.Tensor):
         return f"of the type {type(held).__name__}"
     return "a tensor" if held.layout == torch.strided else "a sparse tensor"
+
+
+def _is_zip(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(len(_ZIP)) == _ZIP
 
 
 def _check_beginning(path: Path, instead: str) -> None:

@@ -17,7 +17,9 @@ _SHOWN = 3
 """Of a list of tensors; then a count."""
 
 
-def read_weights(path: Path, whose: str, advice: str, prefixes: Collection[str] = ("",)) -> Weights:
+def read_weights(
+    path: Path, whose: str, advice: str, prefixes: Collection[str] = ("",), mapped: bool = False
+) -> Weights:
     """The float32 tensors in the file `path` by their names, those that begin with one of `prefixes`; views, no copies.
 
     Args:
@@ -25,20 +27,22 @@ def read_weights(path: Path, whose: str, advice: str, prefixes: Collection[str] 
         whose: what it should be of, for sentences ("CosyVoice2's vocoder").
         advice: what to do where it is not, the end of a sentence.
         prefixes: of the tensors that are wanted; others may be of any kind.
+        mapped: read no more of a large file than these, and copy them.
 
     Raises:
         UserInput: no such file, damaged, or another format.
         Refusal: it holds code, no state dict, or tensors that are not float32; the tensor is named.
     """
-    held = load_torch(path, f"it reads the weights of {whose}", advice)
+    held = load_torch(path, f"it reads the weights of {whose}", advice, mapped)
     if not isinstance(held, dict):
         raise Refusal(f"{path}: is no state dict but {kind_of(held)}: the weights of {whose} are needed; {advice}.")
     wanted = tuple(prefixes)
-    return {
+    found = {
         name: _array(path, name, held, advice)
         for name, held in held.items()
         if isinstance(name, str) and name.startswith(wanted)
     }
+    return {name: array.copy() for name, array in found.items()} if mapped else found
 
 
 def check_weights(
