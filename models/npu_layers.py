@@ -20,6 +20,12 @@ def pointwise(weight: Tensor, bias: Tensor | None) -> nn.Conv2d:
     return convolution(weight[:, :, None], bias)
 
 
+def linear(layer: nn.Module) -> nn.Conv2d:
+    """`layer`, a linear one, over the channels of [N, I, 1, T]; it shares the weights."""
+    assert isinstance(layer, nn.Linear)
+    return pointwise(layer.weight, layer.bias)
+
+
 def convolution(weight: Tensor, bias: Tensor | None, dilation: int = 1, groups: int = 1) -> nn.Conv2d:
     """A convolution [O, I / groups, K] over the time of [N, I, 1, T], of what has its past in front."""
     outs, ins, taps = weight.shape
