@@ -25,7 +25,7 @@ PACKAGES := $(foreach folder,contracts rknn_tts converters models surgery gates 
 
 ## Commands
 
-engine: ## compile a family's stage: FAMILY=piper TARGET=rk3588
+engine: ## compile a family's stage: FAMILY=piper TARGET=rk3588; or all of its stages: ALL=1
 	@./rknn-tts from-make engine
 
 export: ## write the NPU-ready ONNX with its contract inside: FAMILY=piper
@@ -92,7 +92,8 @@ help: ## this list
 	@echo "Options: FAMILY TARGET STAGE CHECKPOINT CONFIG MEMBER WINDOW CONTEXT PADDING MAX_AXIS NORM SINE SAMPLE_RATE"
 	@echo "CODES SEAM CACHE WINDOW_ROLE SPEAKER WIDTHS RELATIVE SAMPLE TEXT IDS SAVE_CHECKPOINT TOOLKIT OUT MODEL A B"
 	@echo "LENGTHS CHUNK LOOK_AHEAD HISTORY BUCKETS PRECISION CALIBRATION SHAPE INPUTS NO_PASS PASS COST SAVE TIMEOUT"
-	@echo "MEMORY JOBS JUNIT ACCEPT_REGTASK; CHECK=1 FORCE=1 DECODER_MASK=1 NO_DECODER_MASK=1 ALLOW_QUANTIZED=1 JSON=1."
+	@echo "MEMORY JOBS JUNIT ACCEPT_REGTASK; ALL=1 CHECK=1 FORCE=1 DECODER_MASK=1 NO_DECODER_MASK=1 ALLOW_QUANTIZED=1"
+	@echo "JSON=1."
 	@echo "PYTHON=python3.12 picks the Python of the environments."
 	@echo "make ends with status 2 whenever a command fails; the command's own status (1: a gate or the build failed,"
 	@echo "2: refused before it started) is in make's last line. A job that needs it runs ./rknn-tts itself."

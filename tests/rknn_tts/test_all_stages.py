@@ -19,9 +19,10 @@ from contracts.errors import GateFailure, NotWritten, ToolFailure, UserInput
 from contracts.manifest import read_manifest
 from contracts.verdicts import failure
 from converters.stages import Checkpoint, Equality, Evidence, FetchHub, Opened, OpenSession, Stage, StageOptions, of_one
-from rknn_tts import all_stages, onnx_to_engine
+from rknn_tts import all_stages, many, onnx_to_engine
 from rknn_tts.commands import perform
 from rknn_tts.deliver import deliver
+from rknn_tts.many_voices import request_for, words_of
 from rknn_tts.outcome import Outcome
 from rknn_tts.request import Request
 from tests.rknn_tts.stand_in_converter import write_converter
@@ -416,3 +417,26 @@ def test_terminal_shows_a_row_for_each_engine_and_where_they_are(
     assert rows["twin-tail"][-4:-2] == [str(len(manifest.layers.cpu)), "0"]
     assert ["folder:", f"{ENGINES},", "13", "files"] in lines
     assert ["sha256:", f"{ENGINES}/{SUMS}"] in lines
+
+
+def test_each_process_of_a_pattern_builds_every_stage_and_finds_what_all_need(
+    workshop: Workshop, stages: Doubled, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    needed: list[frozenset[str]] = []
+    asked: list[list[str]] = []
+
+    def run(crew: many.Crew) -> list[Any]:
+        asked.extend(words_of(request_for(crew.request, voice)) for voice in crew.voices)
+        return []
+
+    monkeypatch.setattr(many, "ensure_extras", lambda extras, say: needed.append(extras))
+    monkeypatch.setattr(many, "converter_python", lambda toolkit: Path("python"))
+    monkeypatch.setattr(many.Crew, "run", run)
+    install_all(monkeypatch, stages.stage(extras=frozenset({"hub"})), tail_of(stages, extras=frozenset({"torch"})))
+    (workshop.folder / "a.onnx").write_bytes(b"0")
+    pattern = str(workshop.folder / "*.onnx")
+    many.convert_many(Request(command="engine", **options_of(workshop, checkpoint=pattern)), Heard())
+    assert needed == [frozenset({"hub", "torch"})]
+    assert [("--all" in words, words[1]) for words in asked] == [(True, "twin")]
+    with pytest.raises(UserInput, match=r"^--all builds every engine, and --member is about one"):
+        many.convert_many(Request(command="engine", **options_of(workshop, checkpoint=pattern, member="full")), Heard())
