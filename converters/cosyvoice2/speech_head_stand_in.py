@@ -41,7 +41,7 @@ def stand_in(seed: int, logits: int = LOGITS, hidden: int = HIDDEN) -> SpeechHea
     return SpeechHead(
         weight=near_normal(WEIGHT, (logits, hidden), seed) * np.float32(_WEIGHT_SIZE),
         bias=uniform(BIAS, (logits,), seed, -0.5, 0.5),
-        gain=uniform(GAIN, (hidden,), seed, 0.5, 2.0),
+        gain=uniform(GAIN, (hidden,), seed, 0.5, 1.5),
     )
 
 
