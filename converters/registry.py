@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from converters.cosyvoice2.f0 import STAGE as COSYVOICE2_F0
 from converters.cosyvoice2.flow_encoder import STAGE as COSYVOICE2_FLOW_ENCODER
+from converters.cosyvoice2.flow_estimator import STAGE as COSYVOICE2_FLOW_ESTIMATOR
 from converters.cosyvoice2.hift import STAGE as COSYVOICE2_HIFT
 from converters.cosyvoice2.speech_head import STAGE as COSYVOICE2_SPEECH_HEAD
 from converters.cosyvoice3.flow import STAGE as COSYVOICE3_FLOW
@@ -22,6 +23,7 @@ STAGES: tuple[Stage, ...] = (
     INFLECT_DECODER,
     COSYVOICE3_FLOW,
     COSYVOICE2_FLOW_ENCODER,
+    COSYVOICE2_FLOW_ESTIMATOR,
     COSYVOICE2_F0,
     COSYVOICE2_HIFT,
     COSYVOICE2_SPEECH_HEAD,

@@ -93,7 +93,7 @@ class Whole(nn.Module):
         """See the module."""
         bias = score_bias(mask, self.estimator.config)
         out, _ = self.estimator(joined(x, mu, spks, cond), time, bias, repeat(Tails(None)), repeat(None))
-        result: Tensor = out[:, :, 0] * mask
+        result: Tensor = out.squeeze(2) * mask
         return result
 
 
@@ -117,13 +117,13 @@ class Step(nn.Module):
     ) -> tuple[Tensor, ...]:
         """See the module; `valid` [1, 1, 1, S] is 1 where the past has a frame."""
         config = self.estimator.config
-        known = valid[:, 0].expand(PAIR, -1, -1)
+        known = valid.squeeze(1).expand(PAIR, -1, -1)
         bias = score_bias(torch.cat((known, mask), dim=2), config)
         count = len(tail_shapes(config))
         tails, past = [Tails(old) for old in states[:count]], states[count:]
         pairs = list(zip(past[::2], past[1::2], strict=True))
         out, made = self.estimator(joined(x, mu, spks, cond), time, bias, iter(tails), iter(pairs))
-        return (out[:, :, 0] * mask, mask[:1, :, None], *(each.new() for each in tails), *made)
+        return (out.squeeze(2) * mask, mask[:1, :, None], *(each.new() for each in tails), *made)
 
 
 class Time(nn.Module):

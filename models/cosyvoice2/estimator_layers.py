@@ -130,8 +130,8 @@ class Transformer(nn.Module):
         normed = self.norm(x)
         query, key, value = (_by_head(layer(normed)) for layer in (self.query, self.key, self.value))
         keys, values = (key, value) if past is None else (torch.cat((past[0], key), 3), torch.cat((past[1], value), 3))
-        scores = query[:, :, 0].transpose(1, 2) @ keys[:, :, 0] + bias
-        mixed = values[:, :, 0] @ torch.softmax(scores, dim=-1).transpose(1, 2)
+        scores = query.squeeze(2).transpose(1, 2) @ keys.squeeze(2) + bias
+        mixed = values.squeeze(2) @ torch.softmax(scores, dim=-1).transpose(1, 2)
         x = x + self.out(mixed.reshape(x.shape[0], -1, 1, x.shape[3]))
         return x + self.narrow(gelu(self.widen(self.norm_inner(x)))), key, value
 

@@ -1,0 +1,107 @@
+"""The flow estimator of CosyVoice2's `flow.pt`, read: its tensors and the sizes that they tell."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from contracts.contract import RANDOM
+from contracts.errors import Refusal
+from contracts.seed import SEED
+from converters.cosyvoice_files import FLOW
+from converters.stages import Checkpoint
+from converters.torch_weights import check_weights, read_weights
+from models.cosyvoice2.estimator_config import HEAD_DIM, PARTS, TRUE_CONFIG, EstimatorConfig, layout
+
+WHOSE = "CosyVoice2's flow estimator"
+ADVICE = f"give CosyVoice2-0.5B's {FLOW}, or its folder"
+
+PREFIX = "decoder.estimator."
+"""Begins the names of the estimator's tensors in a `flow.pt`; what else is there is the encoder's."""
+
+_SHOWN = 3
+"""Names that a sentence lists at most."""
+
+Weights = Mapping[str, NDArray[np.float32]]
+
+
+@dataclass(frozen=True)
+class OpenEstimator:
+    """An estimator's weights.
+
+    Attributes:
+        config: their sizes.
+        weights: by the original's names (`models.cosyvoice2.estimator_config.layout`).
+    """
+
+    config: EstimatorConfig
+    weights: Weights
+
+
+def open_estimator(checkpoint: Checkpoint) -> OpenEstimator:
+    """The estimator of a located checkpoint.
+
+    Raises:
+        UserInput: the file is missing, damaged, or no torch file.
+        Refusal: it is no flow of CosyVoice2, or holds NaN.
+    """
+    if checkpoint.source.kind == RANDOM:
+        from models.cosyvoice2.estimator_stand_in import stand_in
+
+        return OpenEstimator(TRUE_CONFIG, stand_in(TRUE_CONFIG, SEED))
+    path = checkpoint.path
+    held = read_weights(path, WHOSE, ADVICE, (PREFIX,))
+    weights = {name.removeprefix(PREFIX): array for name, array in held.items()}
+    config = config_of(weights, path)
+    shapes = layout(config)
+    check_weights(weights, shapes, path, WHOSE, ADVICE)
+    if unknown := [name for name in weights if name not in shapes]:
+        raise Refusal(
+            f"{path}: is not {WHOSE}: it has {len(unknown)} tensors more, of parts that are not computed here: "
+            f"{', '.join(unknown[:_SHOWN])}; {ADVICE}."
+        )
+    return OpenEstimator(config, {name: weights[name] for name in shapes})
+
+
+def config_of(weights: Weights, path: Path) -> EstimatorConfig:
+    """The sizes, from one tensor each; whether the others fit is seen later.
+
+    Raises:
+        Refusal: a tensor that tells is missing, or the sizes are no estimator's.
+    """
+    first = "down_blocks.0"
+    mel, channels = _shape(weights, "final_proj.weight", 3, path)[:2]
+    given = _shape(weights, f"{first}.0.block1.block.0.weight", 3, path)[1]
+    inner = _shape(weights, f"{first}.1.0.attn1.to_q.weight", 2, path)[0]
+    hidden = _shape(weights, f"{first}.1.0.ff.net.0.proj.weight", 2, path)[0]
+    time = _shape(weights, "time_mlp.linear_1.weight", 2, path)[0]
+    _check(given == PARTS * mel, f"its first block reads {given} channels and not {PARTS} mels of {mel}", path)
+    _check(given % 2 == 0 and given > 2, f"a time is no {given} sines and cosines", path)
+    _check(inner % HEAD_DIM == 0, f"attention of {inner} channels is no heads of {HEAD_DIM}", path)
+    return EstimatorConfig(
+        mel, channels, _numbers(weights, f"{first}.1."), _numbers(weights, "mid_blocks."), inner, hidden, time
+    )
+
+
+def _shape(weights: Weights, name: str, axes: int, path: Path) -> tuple[int, ...]:
+    """Of a tensor that has so many axes, none of them empty."""
+    if name not in weights:
+        raise Refusal(f"{path}: is not {WHOSE}: it lacks {PREFIX}{name}; {ADVICE}.")
+    shape = weights[name].shape
+    if len(shape) != axes or 0 in shape:
+        raise Refusal(f"{path}: is not {WHOSE}: {name} is {list(shape)}, {axes} axes are expected; {ADVICE}.")
+    return shape
+
+
+def _check(holds: bool, fault: str, path: Path) -> None:
+    if not holds:
+        raise Refusal(f"{path}: is not {WHOSE}: {fault}; {ADVICE}.")
+
+
+def _numbers(weights: Weights, prefix: str) -> int:
+    """How many numbers stand behind `prefix`."""
+    return len({name[len(prefix) :].partition(".")[0] for name in weights if name.startswith(prefix)})
