@@ -15,7 +15,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from contracts.errors import GateFailure, RknnTtsError, ToolFailure, UserInput
+from contracts.errors import GateFailure, Refusal, RknnTtsError, ToolFailure, UserInput
+from contracts.quantisation import W8A8
 from converters.registry import STAGES
 from converters.stages import Stage, StageOptions, find_stage
 from rknn_tts.all_publication import StageFinished, publish_all
@@ -95,13 +96,21 @@ def plan_of(request: Request) -> list[tuple[Stage, Request]]:
     names = [field.name for field in dataclasses.fields(StageOptions)]
     given = [name for name in names if getattr(request, name) not in (None, False)]
     for name in given:
-        if not any(name in stage.options for stage in stages):
+        if not any(_takes(stage, name) for stage in stages):
             raise UserInput(f"{request.family} has no stage with an option --{name.replace('_', '-')}.")
     plan = []
     for stage in stages:
-        others = {name: getattr(_NOTHING_CHOSEN, name) for name in given if name not in stage.options}
+        others = {name: getattr(_NOTHING_CHOSEN, name) for name in given if not _takes(stage, name)}
         plan.append((stage, dataclasses.replace(request, stage=stage.name, **others)))
     return plan
+
+
+def _takes(stage: Stage, option: str) -> bool:
+    """Whether an option of the whole command is meant for `stage`: a calibration set holds the inputs of the one stage
+    that is built in 8 bits."""
+    if option == "calibration" and (stage.precision is None or stage.precision.default != W8A8):
+        return False
+    return option in stage.options
 
 
 def _opened(plan: Sequence[tuple[Stage, Request]], target: str, say: Say) -> dict[str, tuple[Conversion, ...]]:
@@ -115,7 +124,7 @@ def _opened(plan: Sequence[tuple[Stage, Request]], target: str, say: Say) -> dic
     for stage, request in plan:
         try:
             found[stage.name] = open_conversions(request, target, RoleSay(say, stage.name))
-        except UserInput as error:
+        except (UserInput, Refusal) as error:
             refused.setdefault(str(error), []).append(stage.name)
     if refused:
         raise UserInput(" ".join(f"{', '.join(names)}: {sentence}" for sentence, names in refused.items()))

@@ -17,7 +17,9 @@ import pytest
 from contracts.contract import Source
 from contracts.errors import GateFailure, NotWritten, ToolFailure, UserInput
 from contracts.manifest import read_manifest
+from contracts.quantisation import W8A8
 from contracts.verdicts import failure
+from converters.precision import Precision
 from converters.stages import Checkpoint, Equality, Evidence, FetchHub, Opened, OpenSession, Stage, StageOptions, of_one
 from rknn_tts import all_stages, many, onnx_to_engine
 from rknn_tts.commands import perform
@@ -258,6 +260,20 @@ def test_options_reach_the_stages_that_have_them(workshop: Workshop, stages: Dou
     plan = dict(all_stages.plan_of(Request(command="engine", **options_of(workshop, sine="fine", config=str(config)))))
     asked = {stage.name: (request.stage, request.sine, request.config) for stage, request in plan.items()}
     assert asked == {"net": ("net", None, str(config)), "tail": ("tail", "fine", str(config))}
+
+
+def test_a_calibration_set_is_for_the_stage_of_8_bits_alone(
+    workshop: Workshop, stages: Doubled, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    both = frozenset({"precision", "calibration", "allow_quantized"})
+    net = stages.stage(options=both, precision=Precision(loses="it loses too much"))
+    tail = tail_of(stages, options=both, precision=Precision(default=W8A8))
+    install_all(monkeypatch, net, tail)
+    request = Request(command="engine", **options_of(workshop, calibration="real.npz"))
+    assert [asked.calibration for _, asked in all_stages.plan_of(request)] == [None, "real.npz"]
+    with pytest.raises(UserInput, match=r"^net: twin net is not built in W8A8: it loses too much"):
+        build(workshop, precision=W8A8)
+    assert stages.opened == []
 
 
 @pytest.mark.parametrize(
