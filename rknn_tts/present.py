@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from contracts.contract import RANDOM, STAND_IN, Cache, CodeStep, Source, Window
 from contracts.manifest import CpuLayer, Layers, LogSummary, Manifest, RegtaskCount
+from contracts.quantisation import FROM_FILE, SYNTHETIC, Quantisation
 from contracts.verdicts import Measurement, Status, Verdict
 from rknn_tts.blocks import Block, Facts, Notice, Row, Table, Tone
 from rknn_tts.emission import Emission, emission_of
@@ -170,6 +171,8 @@ def manifest_pairs(manifest: Manifest, *, name_cpu_layers: bool = True) -> list[
         ("size", size(manifest.engine.bytes / 1000)),
         ("source", source_text(manifest.source)),
     ]
+    if manifest.quantisation:
+        pairs.append(("precision", precision_text(manifest.quantisation)))
     if manifest.window:
         pairs.append(("window", window_text(manifest.window)))
     pairs += step_pairs(manifest.step, manifest.cache)
@@ -230,6 +233,14 @@ def source_text(source: Source) -> str:
     """Where the weights come from."""
     digest = f"sha256 {source.sha256[:16]}"
     return f"{STAND_IN}, {digest}" if source.kind == RANDOM else f"{source.name} ({source.kind}), {digest}"
+
+
+def precision_text(quantisation: Quantisation) -> str:
+    """Of how many bits an engine is, and what that was found on."""
+    told = {FROM_FILE: "given inputs", SYNTHETIC: "seeded random inputs"}
+    inputs = told.get(quantisation.calibration, "of the inputs that it is judged on")
+    how = f"{quantisation.algorithm}, by {quantisation.method}"
+    return f"{quantisation.dtype}, ranges found on {quantisation.windows} {inputs} ({how})"
 
 
 def window_text(window: Window) -> str:
