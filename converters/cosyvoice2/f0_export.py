@@ -82,6 +82,7 @@ def f0_export(opening: HiftOpening, role: str) -> StageExport:
         evidence=evidence,
         references=(runs[0][1],),
         session=lambda: opening.known(model, "f0", width),
+        calibration=tuple({MEL: feed[MEL]} for feed in opening.calibration(width)),
     )
 
 

@@ -6,6 +6,7 @@ from functools import cache
 
 from converters.cosyvoice2.hift_geometry import roles
 from converters.cosyvoice_files import HIFT, locator
+from converters.precision import HIFT_LOSES, Precision
 from converters.stages import Checkpoint, Opened, OpenSession, Stage, StageExport, StageOptions
 from models.cosyvoice2.hift_config import TRUE_CONFIG
 from models.cosyvoice2.hift_stand_in import RECIPE
@@ -30,10 +31,11 @@ STAGE = Stage(
     name="hift",
     summary="HiFT vocoder of CosyVoice2: windows of 32 and 40 mel frames to a spectrogram of 120 columns each",
     default_checkpoint=None,
-    options=frozenset({"buckets", "sine"}),
+    options=frozenset({"buckets", "sine", "precision", "calibration", "allow_quantized"}),
     open=_open,
     extras=TORCH,
     roles=roles,
     locate=locator("cosyvoice2", "hift", (HIFT,), f"{RECIPE}, {TRUE_CONFIG}", TORCH),
     checkpoints=f"FOLDER, {HIFT}, hf://OWNER/REPO or random",
+    precision=Precision(loses=HIFT_LOSES),
 )

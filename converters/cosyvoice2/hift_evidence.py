@@ -1,7 +1,7 @@
 """What the gates compare CosyVoice2's vocoder with: the module in the reference's arithmetic, on drawn frames.
 
 host.source        the host half's source and spectrogram against its module's
-fp32.export        the exported ONNX against the module it was traced from
+fp32.export        the exported ONNX against the module
 fp32.interior      windows against the whole decode, where they hold all that a column depends on
 fp32.finished      the finished graph, sines rewritten, against the module
 sine.reach         how far the sines' arguments go on other frames, against how far they are folded
@@ -90,7 +90,7 @@ def host_equality(opening: HiftOpening) -> Equality:
 
 
 def _export(exported: Session, run: tuple[Mapping[str, Array], Mapping[str, Array]]) -> Equality:
-    detail = "the exported ONNX in onnxruntime against the torch module that it was traced from, exact sines"
+    detail = "the exported ONNX in onnxruntime, exact sines, half of them counted in half turns, against the module"
     return Equality("fp32.export", run[1], exported(run[0]), GRAPH_DB, detail)
 
 

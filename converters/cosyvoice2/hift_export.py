@@ -8,6 +8,7 @@ import onnx_ir as ir
 
 from contracts.contract import Contract, TensorSpec
 from contracts.errors import Refusal
+from contracts.quality import Istft, Quality
 from contracts.thresholds import SIMULATOR
 from converters.cosyvoice2 import hift_evidence
 from converters.cosyvoice2.hift_drawn import FloatArray
@@ -15,6 +16,7 @@ from converters.cosyvoice2.hift_geometry import hift_stem, hift_window, width_of
 from converters.cosyvoice2.hift_opening import HiftOpening
 from converters.sine_reach import reaches_for
 from converters.stages import StageExport
+from models.cosyvoice2.hift_config import ISTFT_HOP, LARGEST_MAGNITUDE, N_FFT
 from models.cosyvoice2.hift_graph import SPECTROGRAM, hift_shapes
 from surgery.declaration import Pass
 from surgery.rewrite_interface_axes import rewrite_interface_axes
@@ -26,6 +28,9 @@ SIMULATOR_DB = 55.0
 
 CLIPPED_DB = 15.0
 """What clipped sines owe in the simulator, as they do in fp32: they are wrong past one wave."""
+
+MOST_DISTANCE = 0.5
+"""dB of log-spectral distance between the waveforms, at most."""
 
 HOST_FILE = "cosyvoice2-hift-host.onnx"
 
@@ -49,6 +54,7 @@ def hift_export(opening: HiftOpening, role: str) -> StageExport:
         cuts=_sine_cuts(opening, model, reaches),
         references=(hift_evidence.owed(opening, width),),
         session=lambda: opening.known(model, "hift", width),
+        calibration=opening.calibration(width),
     )
 
 
@@ -63,6 +69,15 @@ def _contract(opening: HiftOpening, role: str) -> Contract:
         window=hift_window(width),
         thresholds={SIMULATOR: CLIPPED_DB if opening.form is Form.CLIP else SIMULATOR_DB},
         role=role,
+        quality=(
+            Quality(
+                "log_spectral_distance",
+                SPECTROGRAM,
+                None if opening.form is Form.CLIP else MOST_DISTANCE,
+                istft=Istft(N_FFT, ISTFT_HOP, LARGEST_MAGNITUDE),
+                remark="of one window on drawn mel frames",
+            ),
+        ),
     )
 
 

@@ -8,9 +8,11 @@ from typing import NamedTuple
 import numpy as np
 import onnx_ir as ir
 
+from contracts.quantisation import W8A8
 from converters.cosyvoice2.hift_drawn import LOUD, QUIET, USUAL, FloatArray, drawn_mel, drawn_noise, drawn_pitch
 from converters.cosyvoice2.hift_file import open_hift
 from converters.cosyvoice2.hift_geometry import form_of, widths_of
+from converters.precision import VENDORS_LEAST_WINDOWS
 from converters.remembered import Remembered
 from converters.stages import Array, Checkpoint, OpenSession, Session, StageOptions
 from models.cosyvoice2.f0 import Pitch, pitch_of
@@ -30,10 +32,15 @@ from models.cosyvoice2.hift_graph import (
     host_graph,
 )
 from models.cosyvoice2.hift_runs import pitched, vocoded_and_watched
+from models.cosyvoice2.hift_turns import in_half_turns
 from models.cosyvoice2.source import Excitation
+from surgery.sine_chains import UNIT
 
 PROOF_SEED, OTHER_SEED = 0, 1
 """Of what most gates run on, and of what the sines' reach is looked at on too."""
+
+CALIBRATION_SEEDS = range(2, 2 + VENDORS_LEAST_WINDOWS)
+"""Of what ranges of 8 bits are found on, where they are asked for."""
 
 KEPT_RUNS = 2
 """Of each exported engine: what is compared of it is compared on few windows."""
@@ -52,6 +59,7 @@ class HiftOpening:
     def __init__(self, checkpoint: Checkpoint, options: StageOptions, open_session: OpenSession) -> None:
         self.file, self.open_session = checkpoint, open_session
         self.widths, self.form = widths_of(options), form_of(options)
+        self.calibrates = options.precision == W8A8
         opened = open_hift(checkpoint)
         self.config, self.weights = opened.config, opened.weights
         self._sessions: dict[tuple[str, int], Session] = {}
@@ -60,6 +68,11 @@ class HiftOpening:
     def hift(self) -> Hift:
         """The vocoder in the reference's arithmetic."""
         return hift_of(self.weights, self.config)
+
+    @cached_property
+    def turned(self) -> Hift:
+        """The vocoder as it is exported: sines' arguments in units of pi where convolutions can take that in."""
+        return hift_of(in_half_turns(self.weights, UNIT), self.config)
 
     @cached_property
     def pitch(self) -> Pitch:
@@ -83,7 +96,7 @@ class HiftOpening:
 
     def hift_model(self, width: int) -> ir.Model:
         """The vocoder for so many frames, before any pass."""
-        return hift_graph(self.hift, self.config, width)
+        return hift_graph(self.turned, self.config, width)
 
     def f0_model(self, width: int) -> ir.Model:
         """The predictor for so many frames, before any pass."""
@@ -159,6 +172,10 @@ class HiftOpening:
         """A window of the long stretch as an engine takes it; of another seed, one of its own."""
         seam = self.part(0, width) if seed == PROOF_SEED else self.seam(width, seed)
         return {MEL: seam.mel, HAR: seam.har}
+
+    def calibration(self, width: int) -> tuple[dict[str, Array], ...]:
+        """Windows for the vocoder's ranges of 8 bits; none in fp16."""
+        return tuple(self.feed(width, seed) for seed in CALIBRATION_SEEDS) if self.calibrates else ()
 
     def part(self, start: int, width: int) -> Seam:
         """The window of the long stretch at frame `start`."""

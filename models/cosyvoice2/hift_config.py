@@ -17,8 +17,8 @@ INNER_SLOPE = 0.1
 """Of the LeakyRelu before each upsampling."""
 
 SAMPLE_RATE = 24000
-AUDIO_LIMIT = 0.99
-"""What samples are clipped at."""
+LARGEST_MAGNITUDE = 100.0
+"""What upstream cuts magnitudes at."""
 
 EDGE_KERNEL = 7
 """Of the convolutions before the first stage and behind the last; upstream's `HiFTGenerator` has it in no config."""
