@@ -7,6 +7,7 @@ from functools import cache
 
 from converters.cosyvoice2.flow_estimator_geometry import roles
 from converters.cosyvoice_files import FLOW, locator
+from converters.precision import FLOW_LOSES, Precision
 from converters.stages import Checkpoint, Opened, OpenSession, Stage, StageExport, StageOptions
 from models.cosyvoice2.estimator_config import TRUE_CONFIG
 from models.cosyvoice2.estimator_stand_in import RECIPE
@@ -31,10 +32,11 @@ STAGE = Stage(
     name="flow_estimator",
     summary="flow estimator of CosyVoice2: a streaming step of 32 mel frames, or fixed numbers of frames",
     default_checkpoint=None,
-    options=frozenset({"chunk", "history", "lengths", "member"}),
+    options=frozenset({"chunk", "history", "lengths", "member", "precision", "calibration", "allow_quantized"}),
     open=_open,
     extras=TORCH,
     roles=roles,
     locate=locator("cosyvoice2", "flow_estimator", (FLOW,), f"{RECIPE}, {TRUE_CONFIG}", TORCH),
     checkpoints=f"FOLDER, {FLOW}, hf://OWNER/REPO or random",
+    precision=Precision(loses=FLOW_LOSES),
 )

@@ -12,6 +12,7 @@ from rknn_tts.calibration import check_precision
 # Flow: W8A8 loses unacceptable sound quality. HiFT's F0 and decoder: waveform and F0 deviate (reference, CosyVoice2).
 REFUSING = {
     ("cosyvoice2", "flow_encoder"): "the flow's sound",
+    ("cosyvoice2", "flow_estimator"): "the flow's sound",
     ("cosyvoice2", "f0"): "waveform and pitch",
     ("cosyvoice2", "hift"): "waveform and pitch",
     ("cosyvoice3", "flow"): "the flow's sound",
