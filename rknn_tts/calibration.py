@@ -97,7 +97,7 @@ def read_calibration(path: Path, inputs: Sequence[ir.Value], least: int) -> tupl
 
     Raises:
         UserInput: there is no such file, it is no .npz or damaged, or too large; an array is unknown, missing, of
-            another shape or type, not finite or all alike; the arrays differ in length, or are too short.
+            another shape or type, or not finite; the arrays differ in length, are too short, or hold zeros alone.
     """
     what = f"--calibration {path!s:.300}"
     arrays = read_archive(path, what)
@@ -119,6 +119,8 @@ def read_calibration(path: Path, inputs: Sequence[ir.Value], least: int) -> tupl
             )
     if counts[first] < least:
         raise UserInput(f"{what}: holds {counts[first]} inputs, and {least} are needed at least; give more.")
+    if not any(np.any(array) for array in stacked.values()):
+        raise UserInput(f"{what}: holds zeros alone, of which nothing has a range.")
     size_bytes = sum(array.nbytes for array in stacked.values())
     if size_bytes > LIMIT_BYTES:
         raise UserInput(
@@ -143,8 +145,6 @@ def _stacked(what: str, name: str, array: Array, value: ir.Value) -> Array:
         )
     if wanted.kind not in _FLOATS and not np.array_equal(cast.reshape(array.shape), array):
         raise UserInput(f"{where} holds numbers that are too large for {wanted}.")
-    if wanted.kind in _FLOATS and cast.size and not np.any(cast):
-        raise UserInput(f"{where} holds zeros alone, of which nothing has a range.")
     return cast
 
 

@@ -42,6 +42,11 @@ def test_calibration_is_a_window_for_each_place_of_the_first_axis(shape: tuple[i
     assert windows[2]["ids"].tolist() == [[4, 5]]
 
 
+def test_calibration_may_hold_a_state_that_is_zero_at_first(tmp_path: Path) -> None:
+    windows = read_calibration(npz(tmp_path, ids=IDS, hidden=HIDDEN * 0), INPUTS, 3)
+    assert not np.any(windows[2]["hidden"])
+
+
 def changed(array: Any, value: float) -> Any:
     made = np.array(array, np.float64)
     made[1, 2] = value
@@ -62,7 +67,7 @@ def changed(array: Any, value: float) -> Any:
         ({"hidden": changed(HIDDEN, np.nan), "ids": IDS}, "array hidden holds a NaN, an infinity or"),
         ({"hidden": changed(HIDDEN, np.inf), "ids": IDS}, "array hidden holds a NaN, an infinity or"),
         ({"hidden": changed(HIDDEN, 1e39), "ids": IDS}, "what is too large for float32"),
-        ({"hidden": HIDDEN * 0, "ids": IDS}, "array hidden holds zeros alone"),
+        ({"hidden": HIDDEN * 0, "ids": IDS * 0}, "holds zeros alone, of which nothing has a range"),
         ({"hidden": HIDDEN, "ids": np.uint64(IDS) + np.uint64(2**63)}, "array ids holds numbers that are too large"),
         ({"hidden": HIDDEN, "ids": IDS[:2]}, "holds 3 inputs of hidden and 2 of ids"),
         ({"hidden": HIDDEN[:2], "ids": IDS[:2]}, "holds 2 inputs, and 3 are needed at least"),
