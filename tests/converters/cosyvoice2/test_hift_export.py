@@ -11,7 +11,6 @@ import pytest
 from numpy.typing import NDArray
 
 from contracts.verdicts import Status
-from converters.cosyvoice2.f0 import STAGE as F0
 from converters.cosyvoice2.hift import STAGE as HIFT
 from converters.cosyvoice2.hift_evidence import interior_equalities
 from converters.cosyvoice2.hift_opening import HiftOpening
@@ -102,21 +101,3 @@ def test_window_without_an_interior_owes_none(checkpoint: Path) -> None:
     assert HIFT.locate is not None
     opening = HiftOpening(HIFT.locate(str(checkpoint), no_hub), StageOptions(buckets="16"), open_session)
     assert interior_equalities(opening, 2 * receptive_frames(), lambda feed: {}) == ()
-
-
-def test_predictor_of_pitch_is_the_original(checkpoint: Path) -> None:
-    import torch
-
-    export = opened(F0, checkpoint)("b40")
-    assert export.stem == "cosyvoice2-f0-b40"
-    feed, model = export.feeds[0], finished(export)
-    (got,) = run(model, reshaped(model, feed)).values()
-    owed = original().f0_predictor(torch.from_numpy(feed["mel"])).numpy()
-    assert owed.shape == (1, 40)
-    assert snr_db(owed, got.reshape(owed.shape)) > 115
-    proof = export.evidence()
-    assert [item.gate for item in proof.equalities] == ["fp32.export", "fp32.interior"]
-    for item in proof.equalities:
-        for name, reference in item.reference.items():
-            assert snr_db(reference, item.measured[name]) >= item.minimum_db, (item.gate, name)
-    assert [figure.name for figure in proof.measurements] == ["windows.streamed"]

@@ -5,15 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from rknn_tts_runtime import walk_spectrogram
 from torch.nn import functional
 
 from models.cosyvoice2.hift import Hift, Snake, SourceDown, hift_of
 from models.cosyvoice2.hift_config import COLUMNS, HOP, receptive_frames
-from tests.cosyvoice2_hift import SMALL, drawn, original, original_spectrogram, weights_of
+from models.cosyvoice2.hift_runs import vocoded_and_watched
+from tests.cosyvoice2_hift import SMALL, Floats, drawn, original, original_spectrogram, weights_of
 from tests.onnx_runs import snr_db
 
 
-def har_of(source: np.ndarray[tuple[int, ...], np.dtype[np.float32]]) -> torch.Tensor:
+def har_of(source: Floats) -> torch.Tensor:
     """Real and imaginary parts by torch."""
     window = torch.hann_window(16)
     spectrum = torch.stft(torch.from_numpy(source), 16, 4, window=window, return_complex=True)
@@ -61,3 +63,15 @@ def test_column_depends_on_its_receptive_field_and_on_nothing_beyond() -> None:
     reach = receptive_frames()
     assert COLUMNS * (place - reach) <= changed.min() < COLUMNS * (place - reach + 2)
     assert COLUMNS * (place + reach - 1) <= changed.max() <= COLUMNS * (place + reach + 1)
+
+
+def test_windows_with_their_receptive_field_are_the_whole() -> None:
+    # The walk of a board that has the whole utterance: windows of 40 frames emit 12.
+    frames, reach, hift = 70, receptive_frames(), small()
+    mel, har = drawn((1, SMALL.mels, frames), 1, 3.0), har_of(drawn((1, HOP * frames), 2, 0.1)).numpy()
+
+    def run(part: Floats, columns: Floats, valid: int) -> Floats:
+        return vocoded_and_watched(hift, part, columns)[0]
+
+    walked = walk_spectrogram(run, mel, har, 40, reach, reach, COLUMNS)
+    assert snr_db(run(mel, har, frames), walked) > 100
