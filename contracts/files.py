@@ -9,6 +9,8 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 _CHUNK_BYTES = 1 << 20
@@ -27,6 +29,65 @@ _UMASK = _umask()
 """Read once, before there are threads: only setting it reads it, for the whole process."""
 
 
+@dataclass(frozen=True)
+class Pieces:
+    """What a file will hold, put together where it is written: bytes, and what other files hold then.
+
+    Those are not to change meanwhile: its size and digest are found out once.
+    """
+
+    parts: tuple[bytes | Path, ...]
+
+    def chunks(self) -> Iterator[bytes]:
+        """The bytes, piece by piece, in order.
+
+        Raises:
+            OSError: one of the files cannot be read.
+        """
+        for part in self.parts:
+            if isinstance(part, bytes):
+                yield part
+                continue
+            with part.open("rb") as file:
+                while chunk := file.read(_CHUNK_BYTES):
+                    yield chunk
+
+    @cached_property
+    def size(self) -> int:
+        """How many bytes there are."""
+        return sum(len(part) if isinstance(part, bytes) else part.stat().st_size for part in self.parts)
+
+    @cached_property
+    def sha256(self) -> str:
+        """Their SHA-256, as hex digits."""
+        digest = hashlib.sha256()
+        for chunk in self.chunks():
+            digest.update(chunk)
+        return digest.hexdigest()
+
+
+Content = bytes | Pieces
+"""What a file will hold: as it is, or, where it is large, without being held in memory."""
+
+
+def sha256_of_content(content: Content) -> str:
+    """SHA-256 of `content`, as hex digits."""
+    return content.sha256 if isinstance(content, Pieces) else sha256_of_bytes(content)
+
+
+def holds(path: Path, content: Content) -> bool:
+    """Whether the file `path` holds `content`.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    pieces = content if isinstance(content, Pieces) else Pieces((content,))
+    if not path.is_file() or path.stat().st_size != pieces.size:
+        return False
+    with path.open("rb") as file:
+        return all(file.read(len(chunk)) == chunk for chunk in pieces.chunks())
+
+
 def sha256_of(path: Path) -> str:
     """SHA-256 of the file `path`, as hex digits, read in pieces."""
     digest = hashlib.sha256()
@@ -41,7 +102,7 @@ def sha256_of_bytes(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def write_whole(path: Path, data: bytes) -> None:
+def write_whole(path: Path, data: Content) -> None:
     """Write `data` to `path` so that it appears whole or not at all, and survives a crash once this returns.
 
     A temporary file in the same folder is written, synced and renamed over `path`; an earlier file stays as it was
@@ -53,7 +114,7 @@ def write_whole(path: Path, data: bytes) -> None:
     write_all_whole([(path, data)])
 
 
-def write_all_whole(files: Sequence[tuple[Path, bytes]]) -> None:
+def write_all_whole(files: Sequence[tuple[Path, Content]]) -> None:
     """Write every file as `write_whole` would, none before all of them are on the disk; they appear in order.
 
     Raises:
@@ -88,10 +149,10 @@ def write_all_whole(files: Sequence[tuple[Path, bytes]]) -> None:
 
 def copy_whole(source: Path, path: Path) -> None:
     """Copy `source` to `path` as `write_whole` would write it."""
-    write_whole(path, source.read_bytes())
+    write_whole(path, Pieces((source,)))
 
 
-def _temporary(path: Path, data: bytes) -> Path:
+def _temporary(path: Path, data: Content) -> Path:
     """A synced file beside `path` that holds `data`."""
     if path.is_dir():
         raise IsADirectoryError(errno.EISDIR, "a folder stands there")
@@ -99,7 +160,8 @@ def _temporary(path: Path, data: bytes) -> Path:
     temporary = Path(name)
     try:
         with os.fdopen(handle, "wb") as file:
-            file.write(data)
+            for chunk in data.chunks() if isinstance(data, Pieces) else (data,):
+                file.write(chunk)
             file.flush()
             os.fsync(file.fileno())
         temporary.chmod(0o666 & ~_UMASK)

@@ -17,11 +17,15 @@ import onnx_ir as ir
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]  # protobuf ships no types
 
 from contracts.errors import Refusal, UserInput
+from converters.large_onnx import read_shell
 from converters.onnx_faults import sort_or_fault
 from converters.onnx_protos import DEFAULT_DOMAIN_ALIAS, normalise_proto, proto_fault, sparse_tensor
 
 MESSAGE_LIMIT_BYTES = 1 << 31
 """Of a protobuf message, and so of an ONNX without its external data (protobuf's documentation)."""
+
+IN_PLACE_BYTES = 1 << 27
+"""From this size on, reading a file in place spares something: as `gates.session.SHARED_BYTES`."""
 
 DATA_LIMIT_BYTES = 1 << 34
 """Of a file with external data: eight times what an engine's weights can come to. Its digest takes a second a GB."""
@@ -30,15 +34,19 @@ _LOCATION = b"\x0a\x08location"
 """How the key of an external tensor's file stands in the bytes of a model: field 1, 8 bytes long."""
 
 
-def read_onnx(path: Path) -> ir.Model:
+def read_onnx(path: Path, *, in_place: bool = False) -> ir.Model:
     """The model in the file `path`; its external tensors are checked and stay on disk until they are used.
+
+    Args:
+        path: the file.
+        in_place: whether the large tensors of a large file of ours, which nobody else changes, do so too.
 
     Raises:
         UserInput: no such file, not readable, or no valid ONNX (truncated, damaged, another format).
         Refusal: external data is missing, of another size than stated, or outside the model's folder; a tensor is
             sparse.
     """
-    proto = _read_proto(path)
+    proto = _read_proto(path, in_place)
     if fault := proto_fault(proto):
         raise _damaged(path, fault)
     normalise_proto(proto)
@@ -87,6 +95,19 @@ def external_files(path: Path) -> tuple[Path, ...]:
 
 def _read_bytes(path: Path) -> bytes:
     """The bytes of a file that may be an ONNX: what is none by its kind or its size is not read."""
+    _check_kind(path)
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise UserInput(f"{path}: cannot be read ({error.strerror or error}).") from error
+
+
+def _check_kind(path: Path) -> None:
+    """See that `path` may be an ONNX by its kind and its size.
+
+    Raises:
+        UserInput: it is none.
+    """
     try:
         status = path.stat()
         if stat.S_ISDIR(status.st_mode):
@@ -98,16 +119,15 @@ def _read_bytes(path: Path) -> bytes:
                 f"{path}: is not an ONNX model: it has {status.st_size / 1e9:.1f} GB, and one file holds "
                 f"{MESSAGE_LIMIT_BYTES / 1e9:.1f} GB at most; a larger model keeps its weights in external data."
             )
-        return path.read_bytes()
     except FileNotFoundError as error:
         raise UserInput(f"{path}: there is no such file.") from error
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path
         raise UserInput(f"{path}: cannot be read ({getattr(error, 'strerror', None) or error}).") from error
 
 
-def _read_proto(path: Path) -> onnx.ModelProto:
+def _read_proto(path: Path, in_place: bool) -> onnx.ModelProto:
     try:
-        proto = onnx.load_model_from_string(_read_bytes(path))
+        proto = _shell(path) if in_place and _is_large(path) else onnx.load_model_from_string(_read_bytes(path))
     except (DecodeError, ValueError, RuntimeError) as error:
         raise UserInput(f"{path}: is not an ONNX model, or is cut off: {_first_line(error)}.") from error
     graph = proto.graph
@@ -116,6 +136,21 @@ def _read_proto(path: Path) -> onnx.ModelProto:
     if not any(entry.domain in ("", DEFAULT_DOMAIN_ALIAS) for entry in proto.opset_import):
         raise UserInput(f"{path}: is not an ONNX model, or is cut off: it states no opset.")
     return proto
+
+
+def _is_large(path: Path) -> bool:
+    try:
+        return path.stat().st_size >= IN_PLACE_BYTES
+    except OSError:  # told where it is read
+        return False
+
+
+def _shell(path: Path) -> onnx.ModelProto:
+    _check_kind(path)
+    try:
+        return read_shell(path)
+    except OSError as error:
+        raise UserInput(f"{path}: cannot be read ({error.strerror or error}).") from error
 
 
 def _damaged(path: Path, fault: str) -> UserInput:

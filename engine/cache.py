@@ -28,9 +28,11 @@ from engine.folders import PARTIAL, new_folder
 CACHE_FOLDER = "RKNN_TTS_CACHE"
 """Environment variable: the cache's folder."""
 
-DEFAULT_LIMIT_BYTES = 4 * 10**9
-"""Some seventy conversions of Piper (an export of 34 MB, an engine of 20, measured), thirty of Kokoro's generator (79
-and 51) or five of Qwen3's decoder (456 and 278, family-facts): a day of trying things."""
+DEFAULT_LIMIT_BYTES = 12 * 10**9
+"""A ladder of four rungs of CosyVoice3's flow (four exports of 1.33 GB and engines of 0.70, family-facts: 8.1 GB),
+which goes on where it was interrupted, and 4 GB: some seventy conversions of Piper (an export of 34 MB, an engine of
+20, measured), thirty of Kokoro's generator (79 and 51) or five of Qwen3's decoder (456 and 278): a day of trying
+things."""
 
 STALE_S = 24 * 3600
 """From this age on, a folder that was never finished is a dead process's."""
@@ -111,12 +113,19 @@ class StepCache:
         self._in_use.add(entry)
         return entry
 
-    def store(self, key: str, folder: Path) -> Path:
-        """Keep a copy of `folder`, the result of the step `key`; returns it, or `folder` where nothing is kept."""
-        entry = self._entry(key)
+    def store(self, key: str, folder: Path, *, given_up: bool = False) -> Path:
+        """Keep a copy of `folder`, the result of the step `key`; returns it, or `folder` where nothing is kept.
+
+        Args:
+            key: the step's key.
+            folder: what it made.
+            given_up: whether nobody writes to its files any more. They need no copy then where the file system gives
+                them a second name.
+        """
+        entry, copy = self._entry(key), _link_or_copy if given_up else shutil.copy2
         try:
             with new_folder(entry) as partial:
-                shutil.copytree(folder, partial, dirs_exist_ok=True)
+                shutil.copytree(folder, partial, dirs_exist_ok=True, copy_function=copy)
                 (partial / _CONTENTS).write_text(json.dumps(_contents_of(partial)), encoding="utf-8")
         except OSError as error:
             self._give_up(error)
@@ -182,6 +191,13 @@ class StepCache:
                 f"The cache {self._folder} cannot be used ({error.strerror or error}), so finished steps are not kept; "
                 f"{CACHE_FOLDER} names another folder."
             )
+
+
+def _link_or_copy(source: str, path: str) -> None:
+    try:
+        os.link(source, path, follow_symlinks=True)
+    except OSError:  # another file system, or one without links
+        shutil.copy2(source, path)
 
 
 @dataclass(frozen=True, order=True)

@@ -35,12 +35,14 @@ FATAL_ONLY = 4
 """onnxruntime's severity under which it prints nothing but what ends the process."""
 
 IN_MEMORY_BYTES = 1 << 30
-"""Weights past this size go to onnxruntime through a file. A protobuf message ends at 2 GiB (protobuf, Limits); half of
-that, for the message also holds what is not counted here: nodes, and the tensors in their attributes."""
+"""Weights past this size that are not lent go to onnxruntime through a file. A protobuf message ends at 2 GiB (protobuf,
+Limits); half of that, for the message also holds what is not counted here: nodes, and the tensors in their
+attributes."""
 
 SHARED_BYTES = 1 << 27
-"""From this size on, weights in memory are lent to onnxruntime rather than written into a message that it parses: of
-422 MB, 0.7 s of CPU instead of 2.2 s a session, and no copy of them in between (measured, Qwen3's step)."""
+"""From this size on, weights are lent to onnxruntime rather than written into a message or a file that it parses: of
+422 MB, 0.7 s of CPU instead of 2.2 s a session, and no copy of them in between (measured, Qwen3's step). Those in a
+file are read where they are, if they lie where a float may."""
 
 _LENT_BYTES = 1 << 16
 """Least size of a weight that is lent; what is smaller (the shapes of Reshapes) is read where a graph is loaded."""
@@ -184,13 +186,16 @@ def _load(model: Model, options: onnxruntime.SessionOptions) -> tuple[onnxruntim
     if isinstance(model, onnx.ModelProto):
         return session(model.SerializeToString())
     tensors = [value.const_value for value in model.graph.initializers.values() if value.const_value is not None]
-    in_memory = not any(isinstance(tensor, ir.ExternalTensor) for tensor in tensors)
-    size_bytes = sum(tensor.nbytes for tensor in tensors)
-    if in_memory and SHARED_BYTES <= size_bytes < IN_MEMORY_BYTES:
-        model, lent = _without_large_weights(model)
-        options.add_external_initializers(list(lent), list(lent.values()))
-    if in_memory and size_bytes < IN_MEMORY_BYTES:
-        return session(ir.serde.serialize_model(model).SerializeToString())
+    light = model
+    if sum(tensor.nbytes for tensor in tensors) >= SHARED_BYTES:
+        light, lent = _without_large_weights(model)
+    left = [v.const_value for n, v in light.graph.initializers.items() if v.const_value is not None and n not in lent]
+    in_memory = not any(isinstance(tensor, ir.ExternalTensor) for tensor in left)
+    if in_memory and sum(tensor.nbytes for tensor in left) < IN_MEMORY_BYTES:
+        if lent:
+            options.add_external_initializers(list(lent), list(lent.values()))
+        return session(ir.serde.serialize_model(light).SerializeToString())
+    lent.clear()
     with tempfile.TemporaryDirectory(prefix="rknn-tts-") as folder:
         path = Path(folder) / "model.onnx"
         ir.save(model, path, external_data="weights.data")
@@ -204,7 +209,8 @@ def _without_large_weights(model: ir.Model) -> tuple[ir.Model, _Lent]:
         tensor = value.const_value
         if tensor is None or tensor.dtype != ir.DataType.FLOAT or tensor.nbytes < _LENT_BYTES:
             continue
-        lent[name] = onnxruntime.OrtValue.ortvalue_from_numpy(np.ascontiguousarray(tensor.numpy()))
+        array = np.require(tensor.numpy(), requirements=("C", "A"))  # a weight in a file may lie at any byte
+        lent[name] = onnxruntime.OrtValue.ortvalue_from_numpy(array)
         shape = ir.Shape(tensor.shape.numpy())
         value.const_value = ir.ExternalTensor("lent", 0, tensor.nbytes, tensor.dtype, shape=shape, name=name)
     return copy, lent

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from contracts.files import Content
 from contracts.manifest import SetManifest, manifest_text
 from contracts.verdicts import Verdict
 from rknn_tts.checksums import with_sums
@@ -58,7 +59,7 @@ def publish_all(stages: Sequence[StageFinished], place: Path, steps: Steps) -> O
         ToolFailure: host halves of one name, or caches of one stage, are unlike.
     """
     written: dict[str | None, tuple[Finished, Publication]] = {}
-    files: list[tuple[Path, bytes]] = []
+    files: list[tuple[Path, Content]] = []
     for stage in stages:
         publications = [publication_of(member) for member in stage.members]
         written.update(zip(stage.by_name, zip(stage.members, publications, strict=True), strict=True))

@@ -133,9 +133,9 @@ def _opened(plan: Sequence[tuple[Stage, Request]], target: str, say: Say) -> dic
 
 def _ready(stage: Stage, request: Request, target: str, conversions: tuple[Conversion, ...], steps: Steps) -> _Ready:
     """A stage proven; nothing keeps what was open for that."""
-    from rknn_tts.pipeline import exported_source  # which calls this room
+    from rknn_tts.pipeline import exported_sources  # which calls this room
 
-    sources = [exported_source(conversion, steps) for conversion in conversions]
+    sources = exported_sources(conversions, steps)
     check_set(request, target, sources)
     proven = []
     for source, conversion in zip(sources, conversions, strict=True):

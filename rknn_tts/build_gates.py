@@ -146,9 +146,10 @@ def _by_figures(contract: Contract, item: Verdict | Measurement) -> Verdict | Me
 
 
 def _run(onnx: Path, feeds: Sequence[Feed]) -> list[Outputs]:
+    from converters.onnx_file import read_onnx
     from gates.session import Session  # onnxruntime: only where a build is judged, not where its verdicts are found
 
-    session = Session(onnx)
+    session = Session(read_onnx(onnx, in_place=True), name=str(onnx))
     return [session.run(feed) for feed in feeds]
 
 

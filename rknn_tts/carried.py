@@ -11,7 +11,8 @@ import io
 import tokenize
 import zipfile
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from numpy.typing import NDArray
 from contracts.contract import METADATA_KEY, Contract, contract_from_metadata, contract_to_metadata
 from contracts.contract_faults import contract_fault
 from contracts.errors import Refusal, UserInput
+from contracts.files import Pieces
 
 FEEDS_KEY = "rknn-tts/feeds/1"
 """Key of `metadata_props`: base64 of a zlib-compressed npz whose arrays are named `WINDOW/INPUT`."""
@@ -74,14 +76,40 @@ def carry(
 ) -> bytes:
     """The serialised ONNX `graph` with `contract` and `feeds` inside, what `originals` gave, and a seal over all."""
     bare = without_carried(graph)
-    model = onnx.load_model_from_string(bare)
+    return bare + _metadata([bare], contract, feeds, originals, calibration)
+
+
+def carried_behind(
+    graph: Path,
+    contract: Contract,
+    feeds: Sequence[Feed],
+    originals: Sequence[Outputs] = (),
+    calibration: Sequence[Feed] = (),
+) -> Pieces:
+    """What `carry` makes of the bare ONNX in the file `graph`, which is not read until somebody wants it."""
+    return Pieces((graph, _metadata(Pieces((graph,)).chunks(), contract, feeds, originals, calibration)))
+
+
+def _metadata(
+    bare: Iterable[bytes],
+    contract: Contract,
+    feeds: Sequence[Feed],
+    originals: Sequence[Outputs],
+    calibration: Sequence[Feed],
+) -> bytes:
+    """The metadata that a graph of these bytes carries, serialised.
+
+    Two serialised messages in a row are one that holds the entries of both (protobuf, Encoding), so it stands behind
+    the graph.
+    """
     texts = {**contract_to_metadata(contract), FEEDS_KEY: _pack(feeds)}
     for windows, key in ((originals, ORIGINALS_KEY), (calibration, CALIBRATION_KEY)):
         if windows:
             texts[key] = _pack(windows)
+    entries = onnx.ModelProto()
     for key, text in {**texts, SEAL_KEY: _seal(bare, texts)}.items():
-        model.metadata_props.add(key=key, value=text)
-    return bytes(model.SerializeToString(deterministic=True))
+        entries.metadata_props.add(key=key, value=text)
+    return bytes(entries.SerializeToString(deterministic=True))
 
 
 def without_carried(graph: bytes) -> bytes:
@@ -103,7 +131,7 @@ def check_seal(graph: bytes, where: str) -> None:
     """
     metadata = {entry.key: entry.value for entry in onnx.load_model_from_string(graph).metadata_props}
     texts = {key: metadata[key] for key in _SEALED_KEYS if key in metadata}
-    if metadata.get(SEAL_KEY) != _seal(without_carried(graph), texts):
+    if metadata.get(SEAL_KEY) != _seal([without_carried(graph)], texts):
         raise Refusal(
             f"{where}: was changed after it was exported, so the verdicts it carries are not about this graph. Export "
             f"it again, or remove the metadata entries {', '.join(CARRIED_KEYS)} to compile it as a foreign ONNX."
@@ -199,8 +227,10 @@ def feeds_from_npz(data: bytes) -> tuple[dict[str, NDArray[Any]], ...]:
     return tuple(found[window] for window in sorted(found))
 
 
-def _seal(bare: bytes, texts: Mapping[str, str]) -> str:
-    digest = hashlib.sha256(bare)
+def _seal(bare: Iterable[bytes], texts: Mapping[str, str]) -> str:
+    digest = hashlib.sha256()
+    for piece in bare:
+        digest.update(piece)
     for key in sorted(texts):
         digest.update(f"\n{key}\n{texts[key]}".encode())
     return digest.hexdigest()

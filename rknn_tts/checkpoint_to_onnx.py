@@ -14,10 +14,11 @@ import onnx_ir as ir
 
 from contracts.contract import NAME_ADVICE, Contract, HostHalf, Source, is_file_name
 from contracts.errors import GateFailure, UserInput
-from contracts.files import sha256_of, sha256_of_bytes
+from contracts.files import sha256_of
 from contracts.serial import from_json, to_json
 from contracts.verdicts import Verdict
 from converters.hub_places import check_at_hand
+from converters.large_onnx import sha256_of_onnx, write_onnx
 from converters.onnx_file import external_files
 from converters.registry import STAGES
 from converters.stages import Checkpoint, FetchHub, Opened, Session, Stage, StageExport, StageOptions, find_stage
@@ -25,7 +26,6 @@ from rknn_tts.calibration import check_precision, in_precision, with_digest
 from rknn_tts.carried import feeds_to_npz
 from rknn_tts.export_step import Proof, finished_contract, prove
 from rknn_tts.extras import ensure_extras, pinned_text
-from rknn_tts.finished_graph import serialised
 from rknn_tts.packaged import fetch_packaged
 from rknn_tts.parity import followed_feeds
 from rknn_tts.progress import Say
@@ -79,6 +79,10 @@ class OpenCheckpoint:
         ensure_extras(self.extras, self.say)
         self.say.step(f"opening {self.checkpoint.path.name or self.checkpoint.source.name}")
         return self.stage.open(self.checkpoint, self.options, self.open_session)
+
+    def release(self) -> None:
+        """Let go of what is open; it is opened again when somebody needs it."""
+        vars(self).pop("export_of", None)
 
     def open_session(self, model: ir.Model) -> Session:
         """A part of the checkpoint in onnxruntime; what fails there is told of the checkpoint's file."""
@@ -158,6 +162,11 @@ class Conversion:
         self.say.step("rewriting the graph for the NPU")
         return rewrite(self.opened.model, passes)
 
+    def release(self) -> None:
+        """Let go of the graphs; they are made again when somebody needs them."""
+        for made in ("opened", "passes", "rewritten"):
+            vars(self).pop(made, None)
+
     @cached_property
     def parts(self) -> dict[str, str]:
         """What the export depends on, code aside."""
@@ -207,7 +216,7 @@ def export_graph(conversion: Conversion, steps: Steps) -> Exported:
         opened, graph = conversion.opened, conversion.rewritten[-1].model
         contract = finished_contract(opened, conversion.rewritten, conversion.skipped, conversion.target)
         contract = dataclasses.replace(contract, role=conversion.role or None)
-        (folder / MODEL_FILE).write_bytes(serialised(graph))
+        write_onnx(graph, folder / MODEL_FILE)
         feeds = (*opened.feeds, *opened.padded_feeds)
         followed = followed_feeds(opened.model, conversion.rewritten, conversion.origin.open_session, feeds)
         (folder / FEEDS_FILE).write_bytes(feeds_to_npz(followed))
@@ -219,7 +228,7 @@ def export_graph(conversion: Conversion, steps: Steps) -> Exported:
             contract = with_digest(contract, len(ranged), packed)
         if opened.host is not None:
             host = folder / HOST_FILE
-            host.write_bytes(serialised(opened.host))
+            write_onnx(opened.host, host)
             contract = dataclasses.replace(contract, host=HostHalf(opened.host_file, sha256_of(host)))
         refused = tuple(refusals(conversion.passes, conversion.rewritten))
         info = ExportInfo(opened.stem, contract, refused, opened.notes)
@@ -241,7 +250,7 @@ def prove_export(conversion: Conversion, exported: Exported, steps: Steps) -> Pr
 
     def work() -> Proof:
         rewritten = conversion.rewritten
-        if sha256_of_bytes(serialised(rewritten[-1].model)) != graph:
+        if sha256_of_onnx(rewritten[-1].model) != graph:
             name = conversion.origin.checkpoint.path.name
             raise GateFailure(
                 f"{name} gives another graph now than the one that was exported, so nothing is proven of that: was "

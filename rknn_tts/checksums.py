@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from contracts.errors import UserInput
-from contracts.files import sha256_of_bytes
+from contracts.files import Content, sha256_of_content
 
 SUMS = "MANIFEST.sha256"
 
@@ -49,24 +49,24 @@ def check_sums_place(path: Path) -> None:
         raise UserInput(f"{path}: is no list of sha256sum, and would be replaced; --output names another place.")
 
 
-def with_sums(files: Sequence[tuple[Path, bytes]], beginning: Path | None = None) -> list[tuple[Path, bytes]]:
+def with_sums(files: Sequence[tuple[Path, Content]], beginning: Path | None = None) -> list[tuple[Path, Content]]:
     """`files` that are about to be written, and behind them the lists of those folders that keep one.
 
     Args:
         files: each a place and its content.
         beginning: a folder that keeps a list from now on.
     """
-    written: dict[Path, dict[str, bytes]] = {}
+    written: dict[Path, dict[str, Content]] = {}
     for path, data in files:
         written.setdefault(path.parent, {})[path.name] = data
-    lists = []
+    lists: list[tuple[Path, Content]] = []
     for folder, contents in written.items():
         earlier = _read(folder / SUMS) if folder == beginning or (folder / SUMS).is_file() else None
         if earlier is None and folder != beginning:
             continue
         # What is no longer there would have the check fail for good.
         kept = {name: digest for name, digest in (earlier or {}).items() if (folder / name).is_file()}
-        new = {name: sha256_of_bytes(data) for name, data in contents.items()}
+        new = {name: sha256_of_content(data) for name, data in contents.items()}
         lists.append((folder / SUMS, sums_text({**kept, **new}).encode()))
     return [*files, *lists]
 

@@ -9,6 +9,7 @@ import onnx_ir as ir
 
 from contracts.contract import Contract, TensorSpec
 from contracts.errors import Refusal
+from converters.large_onnx import stream_onnx
 from converters.onnx_file import MESSAGE_LIMIT_BYTES
 from surgery.declaration import Rewritten
 from surgery.interface import numpy_dtype
@@ -18,8 +19,10 @@ UNKNOWN_SIZE = -1
 
 
 def serialised(model: ir.Model) -> bytes:
-    """The bytes of `model`, the same for the same graph."""
-    return bytes(ir.to_proto(model).SerializeToString(deterministic=True))
+    """The bytes of `model`, the same for the same graph; `write_onnx` writes them where they are many."""
+    pieces: list[bytes] = []
+    stream_onnx(model, pieces.append)
+    return b"".join(pieces)
 
 
 def check_size(name: str, model: ir.Model) -> None:

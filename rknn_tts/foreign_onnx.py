@@ -19,9 +19,10 @@ import onnx_ir as ir
 
 from contracts.contract import Cache, CodeStep, Contract, Noise, Source
 from contracts.errors import GateFailure, Refusal, RknnTtsError, UserInput
-from contracts.files import sha256_of, sha256_of_bytes
+from contracts.files import sha256_of
 from contracts.serial import from_json, to_json
 from contracts.verdicts import Verdict, failure
+from converters.large_onnx import sha256_of_onnx, write_onnx
 from converters.onnx_file import external_files, load_external, read_onnx
 from converters.registry import STAGES
 from converters.stages import Probe, Session
@@ -31,7 +32,7 @@ from rknn_tts.array_archive import archive_digest
 from rknn_tts.carried import Feed, feeds_to_npz
 from rknn_tts.export_step import Proof
 from rknn_tts.feeds import stand_in_feed, unused_array
-from rknn_tts.finished_graph import check_size, described, fed_inputs, serialised
+from rknn_tts.finished_graph import check_size, described, fed_inputs
 from rknn_tts.graph_at_hand import OnnxSource
 from rknn_tts.inputs_file import read_inputs
 from rknn_tts.parity import followed_feeds, judge_passes, least_db
@@ -222,7 +223,7 @@ def _preflight(foreign: ForeignOnnx, folder: Path) -> None:
     """The step `preflight`: the finished graph and what is known of it, in `folder`."""
     finished = foreign.rewritten[-1].model
     check_size(str(foreign.path), finished)
-    (folder / _MODEL_FILE).write_bytes(serialised(finished))
+    write_onnx(finished, folder / _MODEL_FILE)
     contract = _contract(foreign, finished)
     info = _Info(contract, tuple(refusals(foreign.passes, foreign.rewritten)), _notes(foreign, contract))
     (folder / _INFO_FILE).write_text(json.dumps(to_json(info)), encoding="utf-8")
@@ -240,7 +241,7 @@ def _prove(foreign: ForeignOnnx, graph: Path) -> Proof:
         GateFailure: the file gives another graph now than the one at hand, of which nothing would be proven.
     """
     passes, rewritten = foreign.passes, foreign.rewritten
-    if sha256_of_bytes(serialised(rewritten[-1].model)) != sha256_of(graph):
+    if sha256_of_onnx(rewritten[-1].model) != sha256_of(graph):
         raise GateFailure(
             f"{foreign.path.name} gives another graph now than the one that is compiled, so nothing is proven of that; "
             "run the command again with --force."

@@ -9,9 +9,9 @@ from functools import cached_property
 from pathlib import Path
 
 from contracts.contract import Contract
-from contracts.files import sha256_of, sha256_of_bytes
+from contracts.files import Pieces, sha256_of, sha256_of_bytes
 from contracts.verdicts import Measurement, Verdict
-from rknn_tts.carried import carry, feeds_from_npz, feeds_to_npz
+from rknn_tts.carried import carried_behind, feeds_from_npz, feeds_to_npz
 from rknn_tts.export_step import Proof
 from rknn_tts.progress import Say
 from rknn_tts.steps import Steps
@@ -90,7 +90,7 @@ def check_graph(
         from rknn_tts.graph_gates import judge_structure
 
         say.step("checking the graph")
-        model = read_onnx(graph)
+        model = read_onnx(graph, in_place=True)
         verdicts, measurements = judge_structure(model, target, accepted)
         return GraphInfo(
             opset=model.opset_imports.get("", 0),
@@ -123,7 +123,7 @@ def judge_numbers(source: OnnxSource, steps: Steps) -> NumericGates:
         from converters.onnx_file import read_onnx
         from gates.fp16_range import activation_range
 
-        return activation_range(read_onnx(source.graph), feeds_from_npz(source.feeds))
+        return activation_range(read_onnx(source.graph, in_place=True), feeds_from_npz(source.feeds))
 
     proof = source.prove()
     parts = {"graph": sha256_of(source.graph), "feeds": sha256_of_bytes(source.feeds)}
@@ -135,7 +135,10 @@ def with_proof(contract: Contract, proof: Proof) -> Contract:
     return dataclasses.replace(contract, passes=proof.passes, verdicts=proof.verdicts, measurements=proof.measurements)
 
 
-def twin_of(source: OnnxSource, proof: Proof) -> bytes:
-    """The ONNX that stands beside the engine: the graph of `source` with contract, proof and inputs inside."""
+def twin_of(source: OnnxSource, proof: Proof) -> Pieces:
+    """The ONNX that stands beside the engine: the graph of `source` with contract, proof and inputs inside.
+
+    It holds all weights, though those of a ladder's rungs are the same: each is compiled again by itself, elsewhere.
+    """
     feeds, originals, calibration = map(feeds_from_npz, (source.feeds, source.originals, source.calibration))
-    return carry(source.graph.read_bytes(), with_proof(source.contract, proof), feeds, originals, calibration)
+    return carried_behind(source.graph, with_proof(source.contract, proof), feeds, originals, calibration)

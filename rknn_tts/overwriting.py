@@ -5,13 +5,14 @@ Asked as soon as the places are known, before anything is built.
 
 from __future__ import annotations
 
+import mmap
 import os
 from collections.abc import Sequence
 from pathlib import Path
 
 from contracts.contract import Contract, contract_from_metadata
 from contracts.errors import RknnTtsError, UserInput
-from contracts.files import sha256_of
+from contracts.files import holds, sha256_of
 from contracts.manifest import Manifest, read_manifest
 from rknn_tts.graph_at_hand import OnnxSource, twin_of
 from rknn_tts.places import Places
@@ -112,7 +113,7 @@ def _check_inputs(written: Sequence[Path], source: OnnxSource, twin: Path | None
         if path.resolve() not in inputs:
             continue
         # An exported ONNX may be compiled in its own folder: its twin is the same file, to the byte.
-        if path == twin and source.exported and twin_of(source, source.prove()) == path.read_bytes():
+        if path == twin and source.exported and holds(path, twin_of(source, source.prove())):
             continue
         raise UserInput(f"{path}: is an input of this command, and would be replaced; {_ADVICE}")
 
@@ -120,8 +121,17 @@ def _check_inputs(written: Sequence[Path], source: OnnxSource, twin: Path | None
 def _check_foreign(beside: Sequence[Path]) -> None:
     """A graph or a JSON that the engine's name happens to fit, and that we did not write, is the user's."""
     for path in beside:
-        if path.is_file() and _MARK not in path.read_bytes():
+        if path.is_file() and not _is_marked(path):
             raise UserInput(f"{path}: is no file of rknn-tts, and would be replaced; {_ADVICE}")
+
+
+def _is_marked(path: Path) -> bool:
+    """Whether one of our schemas is named in the file, which is not read where it need not be."""
+    with path.open("rb") as file:
+        if not os.fstat(file.fileno()).st_size:
+            return False
+        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            return data.find(_MARK) >= 0
 
 
 def _check_host(host: Path, contract: Contract, ours: str | None) -> None:
@@ -148,7 +158,8 @@ def _host_digest_in(exported: Path) -> str | None:
     from converters.onnx_file import read_onnx
 
     try:
-        contract = contract_from_metadata(read_onnx(exported).metadata_props) if exported.is_file() else None
+        metadata = read_onnx(exported, in_place=True).metadata_props if exported.is_file() else {}
+        contract = contract_from_metadata(metadata)
     except (RknnTtsError, ValueError):
         return None
     return contract.host.sha256 if contract is not None and contract.host is not None else None

@@ -6,12 +6,14 @@ Heavy libraries are imported inside the steps that need them.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from contracts.errors import GateFailure, UserInput
+from contracts.files import Content
 from contracts.verdicts import Measurement, Verdict
 from converters.stages import SavedCheckpoint
 from engine.targets import resolve_target
@@ -41,6 +43,10 @@ from rknn_tts.sample import add_sample, check_sample_folder, read_sentence, sent
 from rknn_tts.saving import ANOTHER_PLACE_TO_SAVE, saved_checkpoint
 from rknn_tts.steps import Steps, open_steps
 
+LARGE_GRAPH_BYTES = 1 << 30
+"""From this size on, a graph is proven by itself: CosyVoice3's flow (1.3 GB) makes the toolkit take 8.3 GB
+(family-facts), and its proof some 4."""
+
 
 def engine(request: Request, say: Say) -> Outcome:
     """A checkpoint to an engine with its manifest, ONNX twin and host half.
@@ -59,7 +65,7 @@ def engine(request: Request, say: Say) -> Outcome:
     if request.sample is not None:
         check_sample_folder(Path(request.sample))
         sentence = read_sentence(conversions[0], sentence, steps)
-    sources = [exported_source(conversion, steps) for conversion in conversions]
+    sources = exported_sources(conversions, steps)
     if len(sources) == 1:
         outcome = convert_onnx(request, target, sources[0], steps, say)
     else:
@@ -83,7 +89,7 @@ def export(request: Request, say: Say) -> Outcome:
     saved = SavedCheckpoint()
     if request.save_checkpoint is not None:
         saved = saved_checkpoint(conversions[0].origin, Path(request.save_checkpoint))
-    sources = [exported_source(conversion, steps) for conversion in conversions]
+    sources = exported_sources(conversions, steps)
     if len(sources) == 1:
         exports = [_finished_export(sources[0], target, request, steps, say)]
     else:
@@ -106,7 +112,7 @@ def export(request: Request, say: Say) -> Outcome:
 class FinishedExport:
     """An ONNX that every gate lets through, with the files that are written for it, and is not in its place yet."""
 
-    files: tuple[tuple[Path, bytes], ...]
+    files: tuple[tuple[Path, Content], ...]
     verdicts: tuple[Verdict, ...]
     measurements: tuple[Measurement, ...]
 
@@ -122,7 +128,7 @@ def _finished_export(
     failed = export_failed_place(source.contract, source.stem)
     stop_if_failed(verdicts, failed, None, f"{place.name} was not written")
     contract = with_proof(source.contract, numbers.proof)
-    files = [(place, twin_of(source, numbers.proof))]
+    files: list[tuple[Path, Content]] = [(place, twin_of(source, numbers.proof))]
     if contract.host and source.host:
         files.append((place.with_name(contract.host.file), source.host.read_bytes()))
     return FinishedExport(tuple(files), verdicts, (*contract.measurements, *graph.measurements))
@@ -181,11 +187,22 @@ def _conversions(request: Request, target: str | None, say: Say) -> tuple[Conver
     return conversions
 
 
-def exported_source(conversion: Conversion, steps: Steps) -> OnnxSource:
-    """The exported graph of `conversion`, whose proof is still to come."""
+def exported_sources(conversions: Sequence[Conversion], steps: Steps) -> list[OnnxSource]:
+    """The exported graphs of `conversions`, all of one checkpoint.
+
+    The proof of each is still to come, but of a large one, which is proven at once and let go of before the next is
+    opened: neither two of them nor one and the toolkit, which takes six times its size, are to be in memory together.
+    """
+    sources = [_exported_source(conversion, steps) for conversion in conversions]
+    if any(map(_is_large, sources)):
+        conversions[0].origin.release()
+    return sources
+
+
+def _exported_source(conversion: Conversion, steps: Steps) -> OnnxSource:
     exported = export_graph(conversion, steps)
     folder, info = exported.folder, exported.info
-    return OnnxSource(
+    source = OnnxSource(
         graph=folder / MODEL_FILE,
         stem=info.stem,
         contract=info.contract,
@@ -198,3 +215,12 @@ def exported_source(conversion: Conversion, steps: Steps) -> OnnxSource:
         make_originals=(folder / ORIGINALS_FILE).read_bytes,
         make_calibration=(folder / CALIBRATION_FILE).read_bytes,
     )
+    if not _is_large(source):
+        return source
+    proof = source.prove()
+    conversion.release()
+    return dataclasses.replace(source, prove=lambda: proof)
+
+
+def _is_large(source: OnnxSource) -> bool:
+    return source.graph.stat().st_size >= LARGE_GRAPH_BYTES

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from contracts.errors import UserInput
-from contracts.files import sha256_of_bytes
+from contracts.files import Content, Pieces
 from contracts.manifest import (
     EngineFile,
     Manifest,
@@ -64,7 +64,7 @@ class Finished:
 class Publication:
     """What is written for one engine, in order, and its manifest."""
 
-    files: tuple[tuple[Path, bytes], ...]
+    files: tuple[tuple[Path, Content], ...]
     manifest: Manifest
 
 
@@ -103,7 +103,7 @@ def publish_set(members: Sequence[Finished], place: Path, steps: Steps) -> Outco
 
 def outcome_of_many(
     members: Mapping[str | None, tuple[Finished, Publication]],
-    files: Sequence[tuple[Path, bytes]],
+    files: Sequence[tuple[Path, Content]],
     shared: SharedAperture | None,
     steps: Steps,
 ) -> Outcome:
@@ -159,7 +159,7 @@ def publication_of(finished: Finished) -> Publication:
     """The files of a finished engine, its manifest last."""
     build, graph, numbers, judged = finished.build, finished.graph, finished.numbers, finished.judged
     folder = finished.folder
-    source, places, engine = build.source, build.places, (folder / ENGINE_FILE).read_bytes()
+    source, places, engine = build.source, build.places, Pieces((folder / ENGINE_FILE,))
     contract = with_proof(source.contract, numbers.proof)
     twin = twin_of(source, numbers.proof)
     manifest = Manifest(
@@ -168,8 +168,8 @@ def publication_of(finished: Finished) -> Publication:
         target=build.target,
         toolkit=Toolkit(TOOLKIT, build.request.toolkit, read_disabled_rules(folder)),
         source=contract.source,
-        onnx=OnnxTwin(places.onnx.name, sha256_of_bytes(twin), graph.opset, graph.nodes),
-        engine=EngineFile(places.engine.name, sha256_of_bytes(engine), len(engine)),
+        onnx=OnnxTwin(places.onnx.name, twin.sha256, graph.opset, graph.nodes),
+        engine=EngineFile(places.engine.name, engine.sha256, engine.size),
         inputs=contract.inputs,
         outputs=contract.outputs,
         layers=judged.layers,
@@ -193,7 +193,7 @@ def publication_of(finished: Finished) -> Publication:
     )
     every_layer = json.dumps(to_json(judged.every_layer), indent=0) + "\n"
     manifest = _with_board_figures(manifest, places)
-    files = [(places.engine, engine), (places.onnx, twin)]
+    files: list[tuple[Path, Content]] = [(places.engine, engine), (places.onnx, twin)]
     if source.host is not None and manifest.host is not None:
         files.append((places.engine.with_name(manifest.host.file), source.host.read_bytes()))
     files += [(places.layers, every_layer.encode()), (places.manifest, manifest_text(manifest).encode())]

@@ -9,11 +9,11 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from contracts.errors import NotWritten, ToolFailure
-from contracts.files import write_all_whole
+from contracts.files import Content, holds, write_all_whole
 from rknn_tts.places import ANOTHER_PLACE
 
 
-def publish(files: Sequence[tuple[Path, bytes]], remedy: str = ANOTHER_PLACE) -> None:
+def publish(files: Sequence[tuple[Path, Content]], remedy: str = ANOTHER_PLACE) -> None:
     """Write `files`, which appear in order; one that already has its content is left alone.
 
     Args:
@@ -32,13 +32,13 @@ def publish(files: Sequence[tuple[Path, bytes]], remedy: str = ANOTHER_PLACE) ->
         ) from error
 
 
-def each_once(files: Iterable[tuple[Path, bytes]]) -> list[tuple[Path, bytes]]:
+def each_once(files: Iterable[tuple[Path, Content]]) -> list[tuple[Path, Content]]:
     """`files` in order, those that several engines bring (their host half) only once.
 
     Raises:
         ToolFailure: they bring unlike ones, of which the manifest of one would not be true.
     """
-    found: dict[Path, bytes] = {}
+    found: dict[Path, Content] = {}
     for path, data in files:
         if found.setdefault(path, data) != data:
             raise ToolFailure(
@@ -48,8 +48,8 @@ def each_once(files: Iterable[tuple[Path, bytes]]) -> list[tuple[Path, bytes]]:
     return list(found.items())
 
 
-def _has_content(path: Path, data: bytes) -> bool:
+def _has_content(path: Path, data: Content) -> bool:
     try:
-        return path.is_file() and path.stat().st_size == len(data) and path.read_bytes() == data
+        return holds(path, data)
     except OSError:  # what cannot be read may still be replaced
         return False

@@ -92,7 +92,7 @@ class Steps:
         stored: Path | None = None
         try:
             work(made)
-            stored = self.cache.store(key, made)
+            stored = self.cache.store(key, made, given_up=True)
             return stored
         finally:
             if stored != made:  # else nothing is kept, but it is read from there until the command ends

@@ -10,7 +10,16 @@ from pathlib import Path
 import pytest
 
 import contracts.files
-from contracts.files import copy_whole, sha256_of, write_all_whole, write_whole
+from contracts.files import (
+    Pieces,
+    copy_whole,
+    holds,
+    sha256_of,
+    sha256_of_bytes,
+    sha256_of_content,
+    write_all_whole,
+    write_whole,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -130,3 +139,38 @@ def test_sha256_of_matches_the_standard_when_file_is_read_in_pieces(
     assert sha256_of(tmp_path / "file") == digest
     monkeypatch.setattr(contracts.files, "_CHUNK_BYTES", 7_777)
     assert sha256_of(tmp_path / "file") == digest
+
+
+def test_pieces_are_written_one_behind_the_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(contracts.files, "_CHUNK_BYTES", 4)
+    source, path = tmp_path / "graph", tmp_path / "twin"
+    source.write_bytes(b"0123456789")
+    content = Pieces((source, b"tail", source))
+    whole = b"0123456789tail0123456789"
+    assert [len(chunk) for chunk in content.chunks()] == [4, 4, 2, 4, 4, 4, 2]
+    assert (content.size, content.sha256) == (24, sha256_of_bytes(whole))
+    assert sha256_of_content(content) == sha256_of_content(whole)
+    write_whole(path, content)
+    assert path.read_bytes() == whole
+    assert holds(path, content)
+    assert holds(path, whole)
+
+
+@pytest.mark.parametrize("data", [b"0123456789tall", b"0123456789tai", b"0123456789tail!", b""])
+def test_file_holds_no_other_bytes(tmp_path: Path, data: bytes) -> None:
+    source, path = tmp_path / "graph", tmp_path / "twin"
+    source.write_bytes(b"0123456789")
+    path.write_bytes(data)
+    content = Pieces((source, b"tail"))
+    assert not holds(path, content)
+    assert not holds(path, b"0123456789tail")
+    assert not holds(tmp_path / "missing", content)
+    assert not holds(tmp_path, content)
+
+
+def test_nothing_is_written_when_a_piece_is_missing(tmp_path: Path) -> None:
+    path = tmp_path / "twin"
+    path.write_bytes(b"earlier")
+    with pytest.raises(OSError, match="twin"):
+        write_whole(path, Pieces((b"head", tmp_path / "missing")))
+    assert [item.read_bytes() for item in tmp_path.iterdir()] == [b"earlier"]

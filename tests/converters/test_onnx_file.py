@@ -16,6 +16,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper
 
+import converters.large_onnx
+import converters.onnx_file
 from contracts.errors import Refusal, UserInput
 from converters.onnx_file import external_files, load_external, read_onnx
 from tests.gates.small_graphs import proto, tensor
@@ -31,6 +33,45 @@ def test_read_onnx_gives_the_graph_when_the_file_is_whole(tmp_path: Path) -> Non
     path = tmp_path / "voice.onnx"
     path.write_bytes(VOICE_BYTES)
     assert read_onnx(path).graph.num_nodes() == len(onnx.load_from_string(VOICE_BYTES).graph.node)
+
+
+def in_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have files of every size read in place, and weights of every size stay there."""
+    monkeypatch.setattr(converters.onnx_file, "IN_PLACE_BYTES", 0)
+    monkeypatch.setattr(converters.large_onnx, "LARGE_BYTES", 1)
+
+
+def test_read_onnx_leaves_weights_where_they_are_when_asked_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "voice.onnx"
+    path.write_bytes(VOICE_BYTES)
+    whole = read_onnx(path, in_place=True)
+    in_place(monkeypatch)
+    model = read_onnx(path, in_place=True)
+    kinds = {type(value.const_value) for value in model.graph.initializers.values()}
+    assert ir.ExternalTensor in kinds
+    assert ir.ExternalTensor not in {type(value.const_value) for value in whole.graph.initializers.values()}
+    assert list(model.graph.initializers) == list(whole.graph.initializers)
+    for name, value in whole.graph.initializers.items():
+        there = model.graph.initializers[name].const_value
+        assert value.const_value is not None
+        assert there is not None
+        np.testing.assert_array_equal(there.numpy(), value.const_value.numpy())
+    assert ir.ExternalTensor not in {type(v.const_value) for v in read_onnx(path).graph.initializers.values()}
+
+
+@pytest.mark.parametrize("content", [VOICE_BYTES[:-9], VOICE_BYTES[:2000], b"\x00" * 100, b"PK\x03\x04" * 30, b""])
+def test_read_onnx_ends_in_a_sentence_when_what_it_reads_in_place_is_no_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: bytes
+) -> None:
+    in_place(monkeypatch)
+    path = tmp_path / "voice.onnx"
+    path.write_bytes(content)
+    with pytest.raises(UserInput, match=r"voice\.onnx: is not an ONNX model, or is cut off"):
+        read_onnx(path, in_place=True)
+    with pytest.raises(UserInput, match="no such file"):
+        read_onnx(tmp_path / "missing.onnx", in_place=True)
+    with pytest.raises(UserInput, match="is a folder"):
+        read_onnx(tmp_path, in_place=True)
 
 
 @pytest.mark.parametrize(

@@ -218,3 +218,25 @@ def test_contents_name_every_file_with_size_and_digest(tmp_path: Path) -> None:
         "engine.rknn": [0, "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"],  # of nothing
         "sub/log.txt": [3, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"],  # of "abc" (FIPS 180-2)
     }
+
+
+def test_files_of_a_step_that_are_given_up_are_not_copied(tmp_path: Path) -> None:
+    made = result(tmp_path / "made")
+    cache = StepCache(tmp_path / "cache")
+    kept = cache.store(KEY, made, given_up=True)
+    assert (kept / "engine.rknn").samefile(made / "engine.rknn")
+    assert cache.find(KEY) == kept
+    assert not (cache.store(step_key("other", {}), made) / "engine.rknn").samefile(made / "engine.rknn")
+
+
+def test_files_of_a_step_are_copied_when_they_cannot_have_a_second_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(18, "Invalid cross-device link")
+
+    monkeypatch.setattr(os, "link", refuse)
+    made = result(tmp_path / "made")
+    kept = StepCache(tmp_path / "cache").store(KEY, made, given_up=True)
+    assert (kept / "engine.rknn").read_bytes() == (made / "engine.rknn").read_bytes()
+    assert StepCache(tmp_path / "cache").find(KEY) == kept

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import tempfile
 import subprocess
 import sys
 from pathlib import Path
@@ -73,6 +74,27 @@ def test_session_reads_lent_weights_as_long_as_it_lives(monkeypatch: pytest.Monk
     outputs = session.run({"x": x})
     np.testing.assert_allclose(outputs["y"][0], x @ weights, rtol=1e-4, atol=1e-4)
     np.testing.assert_array_equal(outputs["z"], weights)
+
+
+@pytest.mark.parametrize("shift", [0, 1, 2, 3])
+def test_session_reads_lent_weights_in_the_file_where_they_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shift: int
+) -> None:
+    lending(monkeypatch)
+    weights = np.array([[1.0, 2.0, 3.0, 4.0]], np.float32)
+    (tmp_path / "weights").write_bytes(bytes(shift) + weights.tobytes())
+    model = ir.from_proto(
+        proto([helper.make_node("Mul", ["x", "k"], ["y"])], [tensor("x", [1, 4])], [tensor("y", [1, 4])], [])
+    )
+    kept = ir.ExternalTensor(
+        "weights", shift, weights.nbytes, ir.DataType.FLOAT, shape=ir.Shape([1, 4]), name="k", base_dir=tmp_path
+    )
+    (k,) = (value for value in next(iter(model.graph)).inputs if value is not None and value.name == "k")
+    k.const_value = kept
+    model.graph.initializers.add(k)
+    monkeypatch.setattr(tempfile, "TemporaryDirectory", None)  # nothing is written
+    np.testing.assert_array_equal(Session(model).run({"x": X})["y"], X * weights)
+    assert k.const_value is kept
 
 
 @pytest.mark.parametrize("kind", [np.float64, np.float16, np.int64])

@@ -84,7 +84,7 @@ def test_twin_carries_contract_proof_and_feeds_under_a_seal(tmp_path: Path) -> N
         (passed("fp32.whole"),),
         (Measurement(name="m", measured=1.0, unit="", reason=""),),
     )
-    twin = twin_of(source, proof)
+    twin = b"".join(twin_of(source, proof).chunks())
     check_seal(twin, "twin")
     model = ir.from_proto(onnx.load_model_from_string(twin))
     contract = carried_contract(model, "twin")
