@@ -52,6 +52,11 @@ NOT_RUN = (
         "command on random weights of docs/inflect.md",
     ),
     _row(
+        r"(?P<command>(make engine FAMILY=cosyvoice[23]|\./rknn-tts (engine|export) cosyvoice[23])\b.*)",
+        "takes many minutes at the published sizes: it is read as the command reads it, and tests/converters/cosyvoice2 "
+        "and cosyvoice3 run small stages through the commands",
+    ),
+    _row(
         r"\.venv/bin/python (?P<program>speak_inflect\.py) .+",
         "needs an Inflect engine: tests/docs/test_speak_inflect.py runs the program over a small one",
     ),
