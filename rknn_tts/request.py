@@ -77,8 +77,8 @@ class Request:
         "Build every stage of the family, and write one manifest of them all and MANIFEST.sha256.", ("engine",), False
     )
     checkpoint: str | None = _option(
-        "The checkpoint to convert: a file; a folder, hf://OWNER/REPO or random (qwen3, inflect); a package's "
-        "by default. A pattern ('voices/*.onnx') stands for many: engine and export convert each.",
+        "The checkpoint to convert: a file; a folder, hf://OWNER/REPO or random (qwen3, inflect, cosyvoice2, "
+        "cosyvoice3); a package's by default. A pattern ('voices/*.onnx') stands for many: engine and export convert each.",
         STREAMING,
     )
     jobs: int | None = _option(
