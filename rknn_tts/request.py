@@ -78,7 +78,8 @@ class Request:
     )
     checkpoint: str | None = _option(
         "The checkpoint to convert: a file; a folder, hf://OWNER/REPO or random (qwen3, inflect, cosyvoice2, "
-        "cosyvoice3); a package's by default. A pattern ('voices/*.onnx') stands for many: engine and export convert each.",
+        "cosyvoice3); a package's by default. A pattern ('voices/*.onnx') stands for many: engine and export convert "
+        "each.",
         STREAMING,
     )
     jobs: int | None = _option(
