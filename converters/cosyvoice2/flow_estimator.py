@@ -6,7 +6,7 @@ from __future__ import annotations
 from functools import cache
 
 from converters.cosyvoice2.flow_estimator_geometry import roles
-from converters.cosyvoice_files import FLOW, locator
+from converters.cosyvoice_files import ESTIMATOR, FLOW, locator
 from converters.precision import FLOW_LOSES, Precision
 from converters.stages import Checkpoint, Opened, OpenSession, Stage, StageExport, StageOptions
 from models.cosyvoice2.estimator_config import TRUE_CONFIG
@@ -36,7 +36,7 @@ STAGE = Stage(
     open=_open,
     extras=TORCH,
     roles=roles,
-    locate=locator("cosyvoice2", "flow_estimator", (FLOW,), f"{RECIPE}, {TRUE_CONFIG}", TORCH),
-    checkpoints=f"FOLDER, {FLOW}, hf://OWNER/REPO or random",
+    locate=locator("cosyvoice2", "flow_estimator", (FLOW, ESTIMATOR), f"{RECIPE}, {TRUE_CONFIG}", TORCH),
+    checkpoints=f"FOLDER, {FLOW}, {ESTIMATOR}, hf://OWNER/REPO or random",
     precision=Precision(loses=FLOW_LOSES),
 )

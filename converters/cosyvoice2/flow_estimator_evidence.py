@@ -1,5 +1,6 @@
 """What the gates compare an engine of the flow estimator with: the original's arithmetic on drawn frames.
 
+    fp32.original             the original's arithmetic, whose weights were found in a graph, against that graph itself
     host.time                 the host half against the original's layers of time, at times of the solver
     fp32.export               the exported graph against the module that it was traced from, every output
     fp32.finished             the finished graph against the original: without padding, and with some
@@ -28,7 +29,8 @@ from converters.cosyvoice2.flow_estimator_geometry import STEP, StepSizes
 from converters.cosyvoice2.flow_estimator_opening import EstimatorOpening
 from converters.measured_snr import snr_db
 from converters.stages import Array, Equality, Evidence, Expectation, FloatArray
-from models.cosyvoice2.estimator_graphs import OUT, TIME, T, Time, state_shapes
+from models.cosyvoice2.estimator_config import PAIR
+from models.cosyvoice2.estimator_graphs import COND, MASK, MU, OUT, SPKS, TIME, T, Time, X, state_shapes
 
 GRAPH_DB = 100.0
 """Of one arithmetic in two programs, whose sums are in another order: 110 to 126 measured (docs/cosyvoice.md)."""
@@ -38,6 +40,9 @@ HOST_DB = 90.0
 
 FULL_STEP, PART_STEP, STREAM_STEP = 5, 2, 0
 """Of the solver: of a run without padding, of one with some, and of a stream, which a distilled flow makes in one."""
+
+ORIGINAL_FRAMES, MEL_AXES = 48, 3
+"""Of the run of a graph that takes any number, and axes of its mels."""
 
 STEPS_PAST = 2
 """Full steps of the proof's stream behind a full history; a part of one follows."""
@@ -108,6 +113,7 @@ def step_evidence(opening: EstimatorOpening, sizes: StepSizes, walk: Walk) -> Ev
     )
     return Evidence(
         equalities=(
+            *original_equality(opening),
             _host(opening),
             _export(opening, STEP, walk.middle.feed),
             Equality("fp32.stepwise", {OUT: walk.whole}, {OUT: walk.velocity}, GRAPH_DB, detail),
@@ -130,7 +136,7 @@ def whole_evidence(opening: EstimatorOpening, role: str, length: int, runs: tupl
     """What the gates of the engine for `length` frames compare; `runs` are its own (`whole_runs`)."""
     padded = {real: _whole_run(opening, length, real, PART_STEP) for real in (1, length - 1)} | {length: runs[0]}
     return Evidence(
-        equalities=(_host(opening), _export(opening, role, runs[1].feed)),
+        equalities=(*original_equality(opening), _host(opening), _export(opening, role, runs[1].feed)),
         expectations=(
             _finished(runs, "without padding and with a quarter of it"),
             *(
@@ -149,6 +155,21 @@ def whole_evidence(opening: EstimatorOpening, role: str, length: int, runs: tupl
 def _whole_run(opening: EstimatorOpening, length: int, real: int, solver_step: int) -> Run:
     stream = drawn_stream(opening.config, real, solver_step)
     return Run(opening.feed(stream, length), {OUT: opening.whole(stream)})
+
+
+def original_equality(opening: EstimatorOpening) -> tuple[Equality, ...]:
+    """The arithmetic against the graph that the weights were found in; nothing where they were in none."""
+    if opening.graph is None:
+        return ()
+    (declared,) = (value.shape for value in opening.graph.graph.inputs if value.name == X)
+    size = declared[2] if declared is not None and len(declared) == MEL_AXES else None
+    frames = size if isinstance(size, int) else ORIGINAL_FRAMES
+    stream = drawn_stream(opening.config, frames, PART_STEP)
+    mask = np.ones((PAIR, 1, frames), np.float32)
+    feed = {X: stream.x, MASK: mask, MU: stream.mu, T: stream.t, SPKS: stream.spks, COND: stream.cond}
+    got = opening.open_session(opening.graph)(feed)
+    detail = f"weights as they were found, in the original's arithmetic, against the graph itself, {frames} frames"
+    return (Equality("fp32.original", got, {OUT: opening.whole(stream)}, GRAPH_DB, detail),)
 
 
 def _host(opening: EstimatorOpening) -> Equality:

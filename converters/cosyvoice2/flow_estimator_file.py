@@ -1,4 +1,4 @@
-"""The flow estimator of CosyVoice2's `flow.pt`, read: its tensors and the sizes that they tell."""
+"""The flow estimator of CosyVoice2, read from `flow.pt` or its graph: its tensors and the sizes that they tell."""
 
 from __future__ import annotations
 
@@ -7,18 +7,21 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import onnx_ir as ir
 from numpy.typing import NDArray
 
 from contracts.contract import RANDOM
 from contracts.errors import Refusal
 from contracts.seed import SEED
-from converters.cosyvoice_files import FLOW
+from converters.cosyvoice2.flow_estimator_onnx import onnx_weights
+from converters.cosyvoice_files import ESTIMATOR, FLOW
+from converters.onnx_file import read_onnx
 from converters.stages import Checkpoint
 from converters.torch_weights import check_weights, read_weights
 from models.cosyvoice2.estimator_config import HEAD_DIM, PARTS, TRUE_CONFIG, EstimatorConfig, layout
 
 WHOSE = "CosyVoice2's flow estimator"
-ADVICE = f"give CosyVoice2-0.5B's {FLOW}, or its folder"
+ADVICE = f"give CosyVoice2-0.5B's {FLOW} or {ESTIMATOR}, or their folder"
 
 PREFIX = "decoder.estimator."
 """Begins the names of the estimator's tensors in a `flow.pt`; what else is there is the encoder's."""
@@ -36,26 +39,32 @@ class OpenEstimator:
     Attributes:
         config: their sizes.
         weights: by the original's names (`models.cosyvoice2.estimator_config.layout`).
+        graph: the graph that they are from; None where they are from no graph.
     """
 
     config: EstimatorConfig
     weights: Weights
+    graph: ir.Model | None = None
 
 
 def open_estimator(checkpoint: Checkpoint) -> OpenEstimator:
     """The estimator of a located checkpoint.
 
     Raises:
-        UserInput: the file is missing, damaged, or no torch file.
-        Refusal: it is no flow of CosyVoice2, or holds NaN.
+        UserInput: the file is missing, damaged, or of another format.
+        Refusal: it is no flow estimator of CosyVoice2, or holds NaN.
     """
     if checkpoint.source.kind == RANDOM:
         from models.cosyvoice2.estimator_stand_in import stand_in
 
         return OpenEstimator(TRUE_CONFIG, stand_in(TRUE_CONFIG, SEED))
     path = checkpoint.path
-    held = read_weights(path, WHOSE, ADVICE, (PREFIX,))
-    weights = {name.removeprefix(PREFIX): array for name, array in held.items()}
+    graph = read_onnx(path) if path.suffix == ".onnx" else None
+    if graph is not None:
+        weights = onnx_weights(graph, path, WHOSE, ADVICE)
+    else:
+        held = read_weights(path, WHOSE, ADVICE, (PREFIX,))
+        weights = {name.removeprefix(PREFIX): array for name, array in held.items()}
     config = config_of(weights, path)
     shapes = layout(config)
     check_weights(weights, shapes, path, WHOSE, ADVICE)
@@ -64,7 +73,7 @@ def open_estimator(checkpoint: Checkpoint) -> OpenEstimator:
             f"{path}: is not {WHOSE}: it has {len(unknown)} tensors more, of parts that are not computed here: "
             f"{', '.join(unknown[:_SHOWN])}; {ADVICE}."
         )
-    return OpenEstimator(config, {name: weights[name] for name in shapes})
+    return OpenEstimator(config, {name: weights[name] for name in shapes}, graph)
 
 
 def config_of(weights: Weights, path: Path) -> EstimatorConfig:
@@ -90,7 +99,7 @@ def config_of(weights: Weights, path: Path) -> EstimatorConfig:
 def _shape(weights: Weights, name: str, axes: int, path: Path) -> tuple[int, ...]:
     """Of a tensor that has so many axes, none of them empty."""
     if name not in weights:
-        raise Refusal(f"{path}: is not {WHOSE}: it lacks {PREFIX}{name}; {ADVICE}.")
+        raise Refusal(f"{path}: is not {WHOSE}: it lacks {name}; {ADVICE}.")
     shape = weights[name].shape
     if len(shape) != axes or 0 in shape:
         raise Refusal(f"{path}: is not {WHOSE}: {name} is {list(shape)}, {axes} axes are expected; {ADVICE}.")

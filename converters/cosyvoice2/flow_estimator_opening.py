@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from functools import cached_property
 
@@ -10,10 +11,10 @@ import onnx_ir as ir
 import torch
 from numpy.typing import NDArray
 from rknn_tts_runtime.carried_state import State
-from torch import nn
+from torch import Tensor, nn
 
 from converters.cosyvoice2.flow_estimator_drawn import Stream
-from converters.cosyvoice2.flow_estimator_file import open_estimator
+from converters.cosyvoice2.flow_estimator_file import Weights, open_estimator
 from converters.cosyvoice2.flow_estimator_geometry import STEP, geometry_of
 from converters.remembered import Remembered
 from converters.stages import Array, Checkpoint, OpenSession, Session, StageOptions
@@ -51,8 +52,8 @@ class EstimatorOpening:
         self.file, self.open_session = checkpoint, open_session
         self.geometry = geometry_of(options)
         opened = open_estimator(checkpoint)
-        self.config = opened.config
-        self.weights = {name: torch.from_numpy(array) for name, array in opened.weights.items()}
+        self.config, self.graph = opened.config, opened.graph
+        self.weights = _tensors(opened.weights)
         self._models: dict[str, ir.Model] = {}
         self._sessions: dict[str, Session] = {}
         self._known: dict[str, Session] = {}
@@ -142,3 +143,10 @@ class EstimatorOpening:
         assert self.geometry.step is not None
         shapes = state_shapes(self.config, self.geometry.step.history)
         return tuple(State(s.input, s.output, shapes[s.input], s.axis) for s in carried_states(self.config))
+
+
+def _tensors(weights: Weights) -> dict[str, Tensor]:
+    """The same memory, in torch; it is never written to."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of arrays that may not be written to
+        return {name: torch.from_numpy(array) for name, array in weights.items()}

@@ -44,7 +44,7 @@ def zeros(*shape: int) -> Floats:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"final_proj.weight": None}, "it lacks decoder.estimator.final_proj.weight"),
+        ({"final_proj.weight": None}, "it lacks final_proj.weight"),
         ({f"{LAYER}.norm1.bias": None}, f"lacks 1 of 128 tensors: {LAYER}.norm1.bias"),
         ({f"{LAYER}.norm1.bias": zeros(31)}, f"1 tensors have other sizes: {LAYER}.norm1.bias is [31], not [32]"),
         (
