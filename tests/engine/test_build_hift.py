@@ -64,7 +64,8 @@ def har() -> Tensor:
 @pytest.fixture(scope="module")
 def exported(branch: Branch, har: Tensor) -> bytes:
     # Of the module's scope, as torch leaves a folder of its own where temporary files go.
-    return as_proto(traced(branch, (har,), ["har"], ["out"])).SerializeToString()
+    written: bytes = as_proto(traced(branch, (har,), ["har"], ["out"])).SerializeToString()
+    return written
 
 
 @pytest.mark.parametrize("target", ["rk3588", "rk3576"])
