@@ -52,10 +52,9 @@ def _row(member: Outcome) -> Row:
 
 
 def _decibels(verdicts: tuple[Verdict, ...]) -> str:
-    """What the simulator gave; nothing where it did not run, or is judged by other figures."""
-    found = (verdict.measured for verdict in verdicts if verdict.gate == _SIMULATOR)
-    measured = next((one for one in found if isinstance(one, (int, float))), None)
-    return "" if measured is None else number(measured)
+    """The least that the simulator gave on any output; nothing where it did not run, or is judged by other figures."""
+    found = [verdict.measured for verdict in verdicts if verdict.gate.partition(".")[0] == _SIMULATOR]
+    return number(min((one for one in found if isinstance(one, (int, float))), default=None))
 
 
 def _facts(outcome: Outcome) -> list[tuple[str, str]]:
