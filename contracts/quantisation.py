@@ -36,6 +36,7 @@ class Quantisation:
         calibration: one of `CALIBRATIONS`.
         windows: how many inputs that were; 0 before they are counted.
         sha256: digest (hex) of these inputs, as they are handed on; "" before.
+        insisted: whether the stage refuses 8 bits, and the user insisted: the engine owes what it owes in fp16 then.
     """
 
     dtype: str = W8A8
@@ -44,6 +45,7 @@ class Quantisation:
     calibration: str = SYNTHETIC
     windows: int = 0
     sha256: str = ""
+    insisted: bool = False
 
 
 def quantisation_fault(found: Quantisation) -> str | None:

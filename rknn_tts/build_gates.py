@@ -119,7 +119,7 @@ def _judge_simulated(
         judged += judge_simulator_by_original(originals, build.simulated, threshold, own_db)
     else:
         judged += judge_simulator(owed, build.simulated, threshold, own_db=own_db)
-    if contract.quantisation is not None:
+    if contract.quantisation is not None and not contract.quantisation.insisted:
         judged = [_by_figures(contract, item) for item in judged]
     judged += judge_quality(contract.quality, feeds, originals or owed, build.simulated, by_original=bool(originals))
     if contract.drift is not None:
@@ -131,7 +131,7 @@ def _judge_simulated(
 
 
 def _by_figures(contract: Contract, item: Verdict | Measurement) -> Verdict | Measurement:
-    """The ratio of an engine of 8 bits, whose every output a bounded figure judges: it is a measurement then.
+    """The ratio of an engine that a stage offers in 8 bits: a measurement where bounded figures judge every output.
 
     8 bits keep 33 to 36 dB of a layer of Gaussian inputs (measured, 2.3.2), whatever the layer: what the ratio is asked
     in fp16 says nothing there. What could not be compared fails all the same.

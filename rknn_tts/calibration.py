@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -50,32 +51,45 @@ def in_precision(export: StageExport, stage: Stage, options: StageOptions) -> St
     if check_precision(stage, options) != W8A8:
         return dataclasses.replace(export, calibration=())
     says = stage.precision or Precision()
-    changes: dict[str, Any] = {}
-    if options.calibration is not None:
-        path = Path(options.calibration)
-        least = says.least_windows * says.held_out // (says.held_out - 1) if says.held_out else says.least_windows
-        windows = read_calibration(path, fed_inputs(export.model), least)
-        origin, told = FROM_FILE, f"inputs of {path.name}"
-        if says.held_out is not None:
-            kept = min(len(windows) // says.held_out, MOST_HELD_OUT)
-            windows, changes["feeds"] = windows[:-kept], windows[-kept:]
-            told += f"; it is judged on the last {kept} there"
-    elif export.calibration:
-        windows, origin = export.calibration, SYNTHETIC
-        told = "seeded random inputs, which stand in for real ones; --calibration FILE.npz names real ones"
-    else:
-        windows, origin, told = export.feeds, OWN_FEEDS, "inputs that it is judged on as well"
-    notes = [f"W8A8: the ranges of activations are found on {len(windows)} {told}."]
+    found = _found_on(export, says, options)
+    notes = [f"W8A8: the ranges of activations are found on {len(found.windows)} {found.told}."]
     if says.loses is not None:
         notes.append(f"W8A8 was insisted on, although {says.loses}; its gates are those of fp16.")
+    quantisation = Quantisation(W8A8, calibration=found.origin, insisted=says.loses is not None)
     return dataclasses.replace(
         export,
         stem=f"{export.stem}-{W8A8}",
-        contract=dataclasses.replace(export.contract, quantisation=Quantisation(W8A8, calibration=origin)),
-        calibration=tuple(windows),
+        contract=dataclasses.replace(export.contract, quantisation=quantisation),
+        feeds=found.judged,
+        calibration=found.windows,
         notes=(*export.notes, *notes),
-        **changes,
     )
+
+
+@dataclass(frozen=True)
+class _Found:
+    """What ranges are found on, where that is from, what the user is told of it, and what the engine is judged on."""
+
+    windows: tuple[Window, ...]
+    origin: str
+    told: str
+    judged: tuple[Window, ...]
+
+
+def _found_on(export: StageExport, says: Precision, options: StageOptions) -> _Found:
+    """What the user gave, or what the stage drew, or else what it is judged on."""
+    if options.calibration is None and export.calibration:
+        told = "seeded random inputs, which stand in for real ones; --calibration FILE.npz names real ones"
+        return _Found(export.calibration, SYNTHETIC, told, export.feeds)
+    if options.calibration is None:
+        return _Found(export.feeds, OWN_FEEDS, "inputs that it is judged on as well", export.feeds)
+    path = Path(options.calibration)
+    least = says.least_windows * says.held_out // (says.held_out - 1) if says.held_out else says.least_windows
+    windows, told = read_calibration(path, fed_inputs(export.model), least), f"inputs of {path.name}"
+    if says.held_out is None:
+        return _Found(windows, FROM_FILE, told, export.feeds)
+    kept = min(len(windows) // says.held_out, MOST_HELD_OUT)
+    return _Found(windows[:-kept], FROM_FILE, f"{told}; it is judged on the last {kept} there", windows[-kept:])
 
 
 def with_digest(contract: Contract, count: int, packed: bytes) -> Contract:

@@ -240,7 +240,8 @@ def precision_text(quantisation: Quantisation) -> str:
     told = {FROM_FILE: "given inputs", SYNTHETIC: "seeded random inputs"}
     inputs = told.get(quantisation.calibration, "of the inputs that it is judged on")
     how = f"{quantisation.algorithm}, by {quantisation.method}"
-    return f"{quantisation.dtype}, ranges found on {quantisation.windows} {inputs} ({how})"
+    insisted = ", insisted on" if quantisation.insisted else ""
+    return f"{quantisation.dtype}{insisted}, ranges found on {quantisation.windows} {inputs} ({how})"
 
 
 def window_text(window: Window) -> str:

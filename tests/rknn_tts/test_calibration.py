@@ -136,7 +136,7 @@ def test_export_in_8_bits_says_that_its_ranges_are_of_seeded_inputs() -> None:
     made = in_precision(export(calibration=(DRAWN,) * 5), HEAD, StageOptions())
     assert made.stem == "twin-net-w8a8"
     assert made.contract.quantisation is not None
-    assert made.contract.quantisation.calibration == "synthetic"
+    assert (made.contract.quantisation.calibration, made.contract.quantisation.insisted) == ("synthetic", False)
     assert made.calibration == (DRAWN,) * 5
     assert made.feeds == (OWN,)
     assert " ".join(made.notes[1:]) == (
@@ -170,7 +170,7 @@ def test_export_that_loses_too_much_is_built_on_its_own_inputs_where_the_user_in
     insisting = StageOptions(precision="w8a8", allow_quantized=True)
     made = in_precision(export(), FLOW, insisting)
     assert made.contract.quantisation is not None
-    assert made.contract.quantisation.calibration == "feeds"
+    assert (made.contract.quantisation.calibration, made.contract.quantisation.insisted) == ("feeds", True)
     assert made.calibration == made.feeds == (OWN,)
     assert made.notes[2] == f"W8A8 was insisted on, although {FLOW_LOSES}; its gates are those of fp16."
     path = npz(tmp_path, x=np.ones((20, 4), np.float32))

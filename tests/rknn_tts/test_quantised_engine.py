@@ -51,9 +51,11 @@ def install_stage(patch: pytest.MonkeyPatch, says: Precision, quality: tuple[Qua
     stage = doubled.stage(options=frozenset({"member", "precision", "calibration", "allow_quantized"}), precision=says)
 
     def opened(checkpoint: Any, options: Any, open_session: Any) -> Any:
+        doubled.opened.append("checkpoint")
         made = export_of(checkpoint, "full", 8, 2.0)
         contract = replace(made.contract, quality=quality)
-        return lambda role: replace(made, contract=contract, calibration=CALIBRATION)
+        calibration = CALIBRATION if says.loses is None else ()
+        return lambda role: replace(made, contract=contract, calibration=calibration)
 
     install(patch, replace(stage, open=opened))
     return doubled
@@ -93,6 +95,7 @@ def test_engine_of_8_bits_says_what_its_ranges_were_found_on(workshop: Workshop)
         "calibration": "synthetic",
         "windows": 3,
         "sha256": DIGEST,
+        "insisted": False,
     }
     assert any("3 seeded random inputs, which stand in for real ones" in note for note in done.notes)
     ratios = [figure.measured for figure in done.measurements if figure.name == "simulator"]
@@ -158,9 +161,7 @@ def test_compile_refuses_an_export_whose_calibration_is_lost(
 def test_stage_that_loses_too_much_is_refused_before_it_is_opened(
     workshop: Workshop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    doubled = Doubled([], {})
-    options = frozenset({"member", "precision", "calibration", "allow_quantized"})
-    install(monkeypatch, doubled.stage(options=options, precision=Precision(loses=FLOW_LOSES)))
+    doubled = install_stage(monkeypatch, Precision(loses=FLOW_LOSES))
     with pytest.raises(Refusal, match=f"twin net is not built in W8A8: {FLOW_LOSES}"):
         build(workshop, precision="w8a8")
     assert doubled.opened == []
