@@ -4,6 +4,10 @@ The original multiplies a query with the table of every distance, and then shift
 right in the toolkit's simulator and garbage on the board (reference, Piper duration encoder). Here row i of the product
 is shifted by a convolution of its own, of zeros and a one: rows are channels, so that it is one depthwise layer for all
 of them, and its sums have one term that is not zero and round nothing.
+
+Of one attention behind the upsampling (32 queries, 672 keys, 8 heads of 64), rk3588, 2.3.2: 0.29 megacycles, 10.6 MB of
+traffic, 70.3 dB in the simulator, all on the NPU. Turning projected queries by constant angles instead, for the table
+of a difference is a rotation of that of a place, is as exact and takes 0.38 megacycles and 12.5 MB, 69.5 dB.
 """
 
 from __future__ import annotations
