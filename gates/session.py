@@ -194,6 +194,8 @@ def _load(model: Model, options: onnxruntime.SessionOptions) -> tuple[onnxruntim
     if in_memory and sum(tensor.nbytes for tensor in left) < IN_MEMORY_BYTES:
         if lent:
             options.add_external_initializers(list(lent), list(lent.values()))
+        if sum(tensor.nbytes for tensor in tensors) >= IN_MEMORY_BYTES:
+            options.add_session_config_entry("session.disable_prepacking", "1")  # a second copy, in another order
         return session(ir.serde.serialize_model(light).SerializeToString())
     lent.clear()
     with tempfile.TemporaryDirectory(prefix="rknn-tts-") as folder:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import gc
 import glob
 import json
 from collections.abc import Sequence
@@ -83,6 +84,7 @@ class OpenCheckpoint:
     def release(self) -> None:
         """Let go of what is open; it is opened again when somebody needs it."""
         vars(self).pop("export_of", None)
+        gc.collect()
 
     def open_session(self, model: ir.Model) -> Session:
         """A part of the checkpoint in onnxruntime; what fails there is told of the checkpoint's file."""
@@ -166,6 +168,7 @@ class Conversion:
         """Let go of the graphs; they are made again when somebody needs them."""
         for made in ("opened", "passes", "rewritten"):
             vars(self).pop(made, None)
+        gc.collect()  # the values of a graph know the nodes that know them
 
     @cached_property
     def parts(self) -> dict[str, str]:

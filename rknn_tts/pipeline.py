@@ -194,8 +194,11 @@ def exported_sources(conversions: Sequence[Conversion], steps: Steps) -> list[On
     opened: neither two of them nor one and the toolkit, which takes six times its size, are to be in memory together.
     """
     sources = [_exported_source(conversion, steps) for conversion in conversions]
-    if any(map(_is_large, sources)):
+    large = [source for source in sources if _is_large(source)]
+    if large:
         conversions[0].origin.release()
+    for source in large:
+        judge_numbers(source, steps)
     return sources
 
 

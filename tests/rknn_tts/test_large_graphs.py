@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import gc
 import weakref
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -11,8 +11,11 @@ import onnx_ir as ir
 import pytest
 
 from contracts.errors import GateFailure, ToolFailure
+from contracts.verdicts import Verdict
 from converters.stages import Checkpoint, Opened, OpenSession, Stage, StageExport, StageOptions
+from gates import fp16_range
 from rknn_tts import build_step, onnx_to_engine, pipeline
+from rknn_tts.carried import Feed
 from rknn_tts.outcome import Outcome
 from tests.rknn_tts.stand_in_converter import GOOD_LOG, write_converter
 from tests.rknn_tts.stand_in_stage import FULL, SET, SHORT, Doubled, by_role, install, write_checkpoint
@@ -32,7 +35,6 @@ class Watched(Doubled):
 
     def held(self) -> int:
         """How many graphs are in memory."""
-        gc.collect()
         return sum(model() is not None for model in self.models)
 
     def _watched(self, checkpoint: Checkpoint, options: StageOptions, open_session: OpenSession) -> Opened:
@@ -92,6 +94,22 @@ def test_large_graph_is_let_go_of_before_the_next_is_opened_and_before_the_toolk
     assert stage.at_opening == [0, 0]
     assert at_builds == [(0, False), (0, False)]
     assert {"full.fp32.doubled", "short.fp32.doubled"} <= {verdict.gate for verdict in done.verdicts}
+
+
+def test_activations_of_large_graphs_are_judged_before_the_toolkit_runs(
+    workshop: Workshop, at_builds: list[tuple[int, bool]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pipeline, "LARGE_GRAPH_BYTES", 0)
+    builds_before: list[int] = []
+    judge = fp16_range.activation_range
+
+    def watched(model: ir.Model, feeds: Sequence[Feed]) -> Verdict:
+        builds_before.append(len(at_builds))
+        return judge(model, feeds)
+
+    monkeypatch.setattr(fp16_range, "activation_range", watched)
+    build(workshop)
+    assert builds_before == [0, 0]
 
 
 def test_small_graphs_stay_and_are_proven_while_the_toolkit_runs(
