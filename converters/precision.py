@@ -29,7 +29,7 @@ class Precision:
         loses: why 8 bits are refused, a clause; None where they are not.
         least_windows: fewest inputs of a file that ranges are found on.
         held_out: of the inputs in a file, one in so many, the last ones, is kept from that, and the engine is judged on
-            these instead of on the stage's own; None: on the stage's own.
+            these instead of on the stage's own: of a stage whose export has no `references`. None: on its own.
     """
 
     default: str = FP16
