@@ -6,6 +6,7 @@ from converters.cosyvoice2.f0 import STAGE as COSYVOICE2_F0
 from converters.cosyvoice2.flow_encoder import STAGE as COSYVOICE2_FLOW_ENCODER
 from converters.cosyvoice2.flow_estimator import STAGE as COSYVOICE2_FLOW_ESTIMATOR
 from converters.cosyvoice2.hift import STAGE as COSYVOICE2_HIFT
+from converters.cosyvoice2.speaker import STAGE as COSYVOICE2_SPEAKER
 from converters.cosyvoice2.speech_head import STAGE as COSYVOICE2_SPEECH_HEAD
 from converters.cosyvoice3.flow import STAGE as COSYVOICE3_FLOW
 from converters.inflect.stage import STAGE as INFLECT_DECODER
@@ -26,5 +27,6 @@ STAGES: tuple[Stage, ...] = (
     COSYVOICE2_FLOW_ESTIMATOR,
     COSYVOICE2_F0,
     COSYVOICE2_HIFT,
+    COSYVOICE2_SPEAKER,
     COSYVOICE2_SPEECH_HEAD,
 )

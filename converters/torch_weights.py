@@ -18,7 +18,12 @@ _SHOWN = 3
 
 
 def read_weights(
-    path: Path, whose: str, advice: str, prefixes: Collection[str] = ("",), mapped: bool = False
+    path: Path,
+    whose: str,
+    advice: str,
+    prefixes: Collection[str] = ("",),
+    mapped: bool = False,
+    ignored: Collection[str] = (),
 ) -> Weights:
     """The float32 tensors in the file `path` by their names, those that begin with one of `prefixes`; views, no copies.
 
@@ -28,6 +33,7 @@ def read_weights(
         advice: what to do where it is not, the end of a sentence.
         prefixes: of the tensors that are wanted; others may be of any kind.
         mapped: read no more of a large file than these, and copy them.
+        ignored: endings of tensors among them that are not wanted either: counts that a training keeps.
 
     Raises:
         UserInput: no such file, damaged, or another format.
@@ -36,11 +42,11 @@ def read_weights(
     held = load_torch(path, f"it reads the weights of {whose}", advice, mapped)
     if not isinstance(held, dict):
         raise Refusal(f"{path}: is no state dict but {kind_of(held)}: the weights of {whose} are needed; {advice}.")
-    wanted = tuple(prefixes)
+    wanted, unwanted = tuple(prefixes), tuple(ignored)
     found = {
         name: _array(path, name, held, advice)
         for name, held in held.items()
-        if isinstance(name, str) and name.startswith(wanted)
+        if isinstance(name, str) and name.startswith(wanted) and not name.endswith(unwanted)
     }
     return {name: array.copy() for name, array in found.items()} if mapped else found
 

@@ -30,6 +30,8 @@ def number(value: float | str | None, digits: int = _DIGITS) -> str:
     if not _PLAIN_FROM <= abs(value) < _PLAIN_TO:
         return f"{value:.{digits}g}"
     decimals = max(0, digits - 1 - math.floor(math.log10(abs(value))))
+    if abs(value) < 1:  # a cosine of 0.999995 is not 1, and what it lacks is what it says
+        decimals = max(decimals, 1 - math.floor(math.log10(1 - abs(value))))
     text = f"{value:.{decimals}f}"
     return text.rstrip("0").rstrip(".") if decimals else text
 

@@ -2,6 +2,7 @@
 
 from rknn_tts_runtime.carried_state import State, walk_states, zero_states
 from rknn_tts_runtime.istft import istft
+from rknn_tts_runtime.speaker_window import speaker_window
 from rknn_tts_runtime.spectrogram_windows import frame_masks, join_columns, walk_spectrogram, walk_spectrogram_windows
 from rknn_tts_runtime.stateful import (
     CodeEvent,
@@ -33,6 +34,7 @@ __all__ = [
     "join_columns",
     "plan_codes",
     "plan_windows",
+    "speaker_window",
     "stream_codes",
     "vocoder_samples",
     "walk_codes",

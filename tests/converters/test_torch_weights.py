@@ -26,6 +26,14 @@ def test_tensors_are_read_under_wanted_prefixes_only(tmp_path: Path) -> None:
     assert {name: array.tolist() for name, array in got.items()} == {"a.weight": [[0, 1, 2], [3, 4, 5]]}
 
 
+def test_tensors_of_ignored_endings_are_left_out_whatever_they_are(tmp_path: Path) -> None:
+    held = {"a.weight": torch.ones(1), "a.num_batches_tracked": torch.tensor(3)}
+    path = written(tmp_path / "x.pt", held)
+    assert list(read_weights(path, "a net", "give one", ignored=[".num_batches_tracked"])) == ["a.weight"]
+    with pytest.raises(Refusal, match="num_batches_tracked is int64"):
+        read_weights(path, "a net", "give one")
+
+
 @pytest.mark.parametrize(
     ("held", "said"),
     [
