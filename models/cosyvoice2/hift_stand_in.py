@@ -17,7 +17,7 @@ from models.draws import uniform
 
 Weights = dict[str, NDArray[np.float32]]
 
-RECIPE = 1
+RECIPE = 2
 """Counts what is drawn here: to be raised when a weight comes out otherwise."""
 
 LEAST_ALPHA, LARGEST_ALPHA = 0.1, 2.0
