@@ -7,7 +7,7 @@ from functools import cache
 from contracts.contract import Contract, TensorSpec
 from contracts.thresholds import SIMULATOR, SIMULATOR_DB
 from converters.cosyvoice3 import evidence
-from converters.cosyvoice3.geometry import BEYOND, LOADED_FRAMES, stem_of
+from converters.cosyvoice3.geometry import notes_on, stem_of
 from converters.cosyvoice3.opening import FlowOpening
 from converters.remembered import Remembered
 from converters.stages import Session, StageExport
@@ -62,5 +62,4 @@ def _contract(opening: FlowOpening, role: str, length: int) -> Contract:
 
 def _notes(opening: FlowOpening, length: int) -> tuple[str, ...]:
     note = (opening.file.note,) if opening.file.note else ()
-    long = (f"An engine of {length} frames may not load: {BEYOND}.",) if length > LOADED_FRAMES else ()
-    return (*note, TIMES, *long)
+    return (*note, TIMES, *notes_on(length))

@@ -64,3 +64,8 @@ def lengths_of(options: StageOptions) -> tuple[int, ...]:
 def stem_of(length: int) -> str:
     """The file stem of the engine for so many frames."""
     return f"cosyvoice3-flow-s{length}"
+
+
+def notes_on(length: int) -> tuple[str, ...]:
+    """What a person should know of an engine for so many frames."""
+    return (f"An engine of {length} frames may not load: {BEYOND}.",) if length > LOADED_FRAMES else ()

@@ -37,7 +37,8 @@ def time_frequencies(width: int) -> Tensor:
 
 def rotary_angles(inverse: Tensor, frames: int) -> Tensor:
     """Angles [frames, D] of each frame, those of neighbouring channels alike; `inverse` [D / 2] is radians a frame."""
-    return (torch.arange(frames, dtype=inverse.dtype)[:, None] * inverse).repeat_interleave(2, dim=-1)
+    angles = torch.arange(frames, dtype=inverse.dtype)[:, None] * inverse
+    return torch.stack((angles, angles), dim=-1).reshape(frames, 2 * len(inverse))
 
 
 def turned(x: Tensor) -> Tensor:
@@ -147,7 +148,7 @@ class Attention(nn.Module):
         )
         scores = (query @ key.transpose(2, 3) / sqrt(self.head_dim)).masked_fill(~real[:, None], -torch.inf)
         mixed = torch.softmax(scores, dim=-1) @ value
-        out: Tensor = self.out(mixed.transpose(1, 2).flatten(2))
+        out: Tensor = self.out(mixed.transpose(1, 2).reshape(x.shape[0], x.shape[1], self.heads * self.head_dim))
         return out.masked_fill(~real.transpose(1, 2), 0.0)
 
 
