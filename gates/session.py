@@ -35,8 +35,8 @@ FATAL_ONLY = 4
 """onnxruntime's severity under which it prints nothing but what ends the process."""
 
 IN_MEMORY_BYTES = 1 << 30
-"""Weights past this size that are not lent go to onnxruntime through a file. A protobuf message ends at 2 GiB (protobuf,
-Limits); half of that, for the message also holds what is not counted here: nodes, and the tensors in their
+"""Weights past this size that are not lent go to onnxruntime through a file. A protobuf message ends at 2 GiB
+(protobuf, Limits); half of that, for the message also holds what is not counted here: nodes, and the tensors in their
 attributes."""
 
 SHARED_BYTES = 1 << 27

@@ -2,9 +2,9 @@
 
     python -m tests.bench.large_stage FOLDER LAYERS
 
-y = 2 x through LAYERS matrices of 64 MiB, each of which puts channels in another order. The last line that it prints is
-JSON: what the weights have, and what the process held at most that the kernel cannot drop (RssAnon, proc(5)), in MB, in
-all and while the toolkit ran.
+y = 2 x through LAYERS matrices of 64 MiB, each of which puts channels in another order, the last in the first. The last
+line that it prints is JSON: what the weights have, and what the process held at most that the kernel cannot drop
+(RssAnon, proc(5)), in MB, in all and while the toolkit ran.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from pathlib import Path
 
 import numpy as np
 import onnx_ir as ir
+from numpy.typing import NDArray
 from onnx import TensorProto, helper
 
 import converters.registry
@@ -88,12 +89,20 @@ def stage(layers: int) -> Stage:
 
 def _weights(layers: int) -> list[FloatArray]:
     rng, weights = np.random.default_rng(0), list[FloatArray]()
-    for _ in range(layers):
-        matrix = np.zeros((SIDE, SIDE), np.float32)
-        matrix[np.arange(SIDE), rng.permutation(SIDE)] = 1.0
-        weights.append(matrix)
-    weights[-1] *= 2.0
-    return weights
+    channels = np.arange(SIDE)
+    places = channels  # where each channel of x has come to
+    for _ in range(layers - 1):
+        order = rng.permutation(SIDE)
+        weights.append(_matrix(channels, order, 1.0))
+        places = order[places]
+    return [*weights, _matrix(places, channels, 2.0)]
+
+
+def _matrix(sources: NDArray[np.intp], places: NDArray[np.intp], factor: float) -> FloatArray:
+    """Puts the channels `sources` in `places`."""
+    matrix = np.zeros((SIDE, SIDE), np.float32)
+    matrix[sources, places] = factor
+    return matrix
 
 
 def _export(checkpoint: Checkpoint, role: str, weights: list[FloatArray]) -> StageExport:
