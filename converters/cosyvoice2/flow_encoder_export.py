@@ -6,8 +6,9 @@ from contracts.contract import CarriedState, Contract, TensorSpec
 from contracts.thresholds import SIMULATOR, SIMULATOR_DB
 from converters.cosyvoice2 import flow_encoder_evidence as evidence
 from converters.cosyvoice2.flow_encoder_opening import EncoderOpening
+from converters.cosyvoice_quality import REFERENCE_COSINE, REFERENCE_L1, mel_figures
 from converters.stages import StageExport
-from models.cosyvoice2.encoder_states import input_shapes, output_shapes
+from models.cosyvoice2.encoder_states import MEAN, input_shapes, output_shapes
 
 HOST_FILE = "cosyvoice2-flow-encoder-host.onnx"
 
@@ -42,5 +43,6 @@ def _contract(opening: EncoderOpening, role: str) -> Contract:
         outputs=tuple(TensorSpec(name, shape) for name, shape in output_shapes(config, sizes).items()),
         state=tuple(CarriedState(state.input, state.output) for state in opening.states()),
         thresholds={SIMULATOR: SIMULATOR_DB},
+        quality=mel_figures(MEAN, REFERENCE_COSINE, REFERENCE_L1, "the mean that the estimator starts from"),
         role=role,
     )

@@ -9,6 +9,7 @@ from contracts.thresholds import SIMULATOR, SIMULATOR_DB
 from converters.cosyvoice3 import evidence
 from converters.cosyvoice3.geometry import notes_on, stem_of
 from converters.cosyvoice3.opening import FlowOpening
+from converters.cosyvoice_quality import OTHER_COSINE, OTHER_L1, mel_figures
 from converters.remembered import Remembered
 from converters.stages import Session, StageExport
 from models.cosyvoice3.config import PAIR
@@ -56,6 +57,7 @@ def _contract(opening: FlowOpening, role: str, length: int) -> Contract:
         inputs=tuple(TensorSpec(name, shape) for name, shape in input_shapes(config, length).items()),
         outputs=(TensorSpec(OUTPUT, (PAIR, config.mel, length)),),
         thresholds={SIMULATOR: SIMULATOR_DB},
+        quality=mel_figures(OUTPUT, OTHER_COSINE, OTHER_L1, "the velocity", "mask"),
         role=role,
     )
 
