@@ -1,7 +1,7 @@
 """Sizes of CosyVoice2's flow encoder, and what a checkpoint holds of it: every tensor and its shape. No torch.
 
-Names are those of `flow.pt`. The published encoder has 37,819,904 numbers in its blocks and layers, beside the table of
-tokens and the layer of the speaker, which the host half has.
+Names are those of `flow.pt`. At the published sizes 37,831,168 numbers stand under `encoder.` (37.8 M, family-facts),
+beside the projection, the table of tokens and the layer of the speaker; the host half has the latter two.
 """
 
 from __future__ import annotations
