@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
-
 from contracts.contract import Contract, TensorSpec
 from contracts.thresholds import SIMULATOR, SIMULATOR_DB
 from converters.cosyvoice3 import evidence
@@ -11,7 +9,7 @@ from converters.cosyvoice3.geometry import notes_on, stem_of
 from converters.cosyvoice3.opening import FlowOpening
 from converters.cosyvoice_quality import OTHER_COSINE, OTHER_L1, mel_figures
 from converters.remembered import Remembered
-from converters.stages import Session, StageExport
+from converters.stages import StageExport
 from models.cosyvoice3.config import PAIR
 from models.cosyvoice3.layout import OUTPUT, input_shapes
 
@@ -28,9 +26,8 @@ def flow_export(opening: FlowOpening, role: str) -> StageExport:
     model = opening.model(length)
     full, padded = runs = evidence.runs_of(opening, length)
 
-    @cache
-    def session() -> Session:
-        return Remembered(opening.open_session(model), len(runs))
+    # Opened for one run at a time: a session holds all weights again, 1.3 GB at the published sizes.
+    known = Remembered(lambda feed: opening.open_session(model)(feed), len(runs))
 
     return StageExport(
         stem=stem_of(length),
@@ -42,9 +39,9 @@ def flow_export(opening: FlowOpening, role: str) -> StageExport:
         host=None,
         host_file="",
         notes=_notes(opening, length),
-        evidence=lambda: evidence.evidence_of(opening, length, session(), runs),
+        evidence=lambda: evidence.evidence_of(opening, length, known, runs),
         references=(full.owed, padded.owed),
-        session=session,
+        session=lambda: known,
     )
 
 

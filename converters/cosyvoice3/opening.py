@@ -56,13 +56,14 @@ class FlowOpening:
     @cached_property
     def original(self) -> tuple[Equality, ...]:
         """The estimator against the graph that its weights were found in; nothing where they were in none."""
-        if self._graph is None:
+        graph, self._graph = self._graph, None
+        if graph is None:
             return ()
-        declared = next(value.shape for value in self._graph.graph.inputs if value.name == "x")
+        declared = next(value.shape for value in graph.graph.inputs if value.name == "x")
         size = declared[2] if declared is not None and len(declared) == 3 else None
         frames = size if isinstance(size, int) else ORIGINAL_FRAMES
         feed = shown(input_shapes(self.config, frames), frames, step=3)
-        got = self.open_session(self._graph)(feed)
+        got = self.open_session(graph)(feed)
         detail = f"weights as they were found, in upstream's arithmetic, against the graph itself, {frames} frames"
         return (Equality("fp32.original", got, {OUTPUT: self.estimated(feed)}, ORIGINAL_DB, detail),)
 
