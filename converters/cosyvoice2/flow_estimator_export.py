@@ -13,6 +13,7 @@ from converters.cosyvoice_quality import REFERENCE_COSINE, REFERENCE_L1, mel_fig
 from converters.stages import Evidence, StageExport
 from models.cosyvoice2.estimator_config import Shape
 from models.cosyvoice2.estimator_graphs import MASK, OUT, carried_states, input_shapes
+from surgery.rewrite_interface_axes import rewrite_interface_axes
 
 HOST_FILE = "cosyvoice2-flow-estimator-host.onnx"
 
@@ -72,7 +73,7 @@ def _export(
             role=role,
         ),
         model=opening.model(role),
-        passes=(),
+        passes=(rewrite_interface_axes(),),
         feeds=(whole.feed,),
         padded_feeds=(partly.feed,),
         host=opening.host,

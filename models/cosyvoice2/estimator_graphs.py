@@ -117,7 +117,7 @@ class Step(nn.Module):
     ) -> tuple[Tensor, ...]:
         """See the module; `valid` [1, 1, 1, S] is 1 where the past has a frame."""
         config = self.estimator.config
-        known = valid.squeeze(1).expand(PAIR, -1, -1)
+        known = torch.cat([valid.squeeze(1)] * PAIR)
         bias = score_bias(torch.cat((known, mask), dim=2), config)
         count = len(tail_shapes(config))
         tails, past = [Tails(old) for old in states[:count]], states[count:]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 import onnx_ir as ir
@@ -146,24 +147,38 @@ def check_graph(model: ir.Model) -> None:
     assert max(len(value.shape or ()) for node in model.graph for value in node.outputs) <= 4
 
 
-def test_whole_graph_is_its_module(estimator: Estimator) -> None:
-    model, inputs = whole_graph(estimator, 24), feed(drawn(20), 24)
+TINY = replace(SMALL, depth=1, mid=0)
+"""Two blocks, of a layer each: what a graph consists of, and no more of it."""
+
+
+@pytest.fixture(scope="module")
+def tiny() -> Estimator:
+    return Estimator(tensors(TINY), TINY)
+
+
+def numbers(frames: int, real: int, history: int | None = None) -> dict[str, Floats]:
+    """Drawn inputs of a graph of so many frames, of which `real` are real; of a history, two places in three hold any."""
+    draw = np.random.default_rng(0)
+    shapes = input_shapes(TINY, frames, history)
+    made = {name: draw.standard_normal(shape).astype(np.float32) for name, shape in shapes.items()}
+    made["mask"] = np.broadcast_to(np.arange(frames) < real, (2, 1, frames)).astype(np.float32)
+    if history is not None:
+        made["valid"] = (np.arange(history) % 3 > 0).astype(np.float32)[None, None, None]
+    return made
+
+
+def test_whole_graph_is_its_module(tiny: Estimator) -> None:
+    model, inputs = whole_graph(tiny, 24), numbers(24, 20)
     check_graph(model)
     assert [value.name for value in model.graph.inputs] == ["x", "mask", "mu", "time", "spks", "cond"]
-    assert snr_db(ran(Whole(estimator), inputs)[0], run(model, inputs)[OUT]) > 110
+    assert snr_db(ran(Whole(tiny), inputs)[0], run(model, inputs)[OUT]) > 110
 
 
-def test_step_graph_is_its_module(estimator: Estimator) -> None:
-    model = step_graph(estimator, CHUNK, HISTORY)
+def test_step_graph_is_its_module(tiny: Estimator) -> None:
+    model, inputs = step_graph(tiny, CHUNK, HISTORY), numbers(CHUNK, CHUNK - 2, HISTORY)
     check_graph(model)
-    draw = np.random.default_rng(0)
-    states = {
-        name: draw.standard_normal(shape).astype(np.float32) for name, shape in state_shapes(SMALL, HISTORY).items()
-    }
-    states["valid"] = (np.arange(HISTORY) % 3 > 0).astype(np.float32)[None, None, None]
-    inputs = {**feed(drawn(CHUNK - 2), CHUNK), **states}
-    owed, got = ran(Step(estimator), inputs), run(model, inputs)
-    assert list(got) == [OUT, *(state.output for state in carried_states(SMALL))]
+    owed, got = ran(Step(tiny), inputs), run(model, inputs)
+    assert list(got) == [OUT, *(state.output for state in carried_states(TINY))]
     for reference, name in zip(owed, got, strict=True):
         assert snr_db(reference, got[name]) > 100, name
     np.testing.assert_array_equal(got["new_valid"].flatten(), np.arange(CHUNK) < CHUNK - 2)
