@@ -157,7 +157,7 @@ def tiny() -> Estimator:
 
 
 def numbers(frames: int, real: int, history: int | None = None) -> dict[str, Floats]:
-    """Drawn inputs of a graph of so many frames, of which `real` are real; of a history, two places in three hold any."""
+    """Drawn inputs of a graph of so many frames, `real` of them real; of a history, two places in three hold any."""
     draw = np.random.default_rng(0)
     shapes = input_shapes(TINY, frames, history)
     made = {name: draw.standard_normal(shape).astype(np.float32) for name, shape in shapes.items()}
