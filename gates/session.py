@@ -186,12 +186,11 @@ def _load(model: Model, options: onnxruntime.SessionOptions) -> tuple[onnxruntim
     if isinstance(model, onnx.ModelProto):
         return session(model.SerializeToString())
     tensors = [value.const_value for value in model.graph.initializers.values() if value.const_value is not None]
-    light = model
+    light = _without_files(model)
     if sum(tensor.nbytes for tensor in tensors) >= SHARED_BYTES:
-        light, lent = _without_large_weights(model)
+        light, lent = _without_large_weights(light)
     left = [v.const_value for n, v in light.graph.initializers.items() if v.const_value is not None and n not in lent]
-    in_memory = not any(isinstance(tensor, ir.ExternalTensor) for tensor in left)
-    if in_memory and sum(tensor.nbytes for tensor in left) < IN_MEMORY_BYTES:
+    if sum(tensor.nbytes for tensor in left) < IN_MEMORY_BYTES:
         if lent:
             options.add_external_initializers(list(lent), list(lent.values()))
         if sum(tensor.nbytes for tensor in tensors) >= IN_MEMORY_BYTES:
@@ -200,8 +199,27 @@ def _load(model: Model, options: onnxruntime.SessionOptions) -> tuple[onnxruntim
     lent.clear()
     with tempfile.TemporaryDirectory(prefix="rknn-tts-") as folder:
         path = Path(folder) / "model.onnx"
-        ir.save(model, path, external_data="weights.data")
+        ir.save(_without_files(model), path, external_data="weights.data")
         return session(str(path))
+
+
+def _without_files(model: ir.Model) -> ir.Model:
+    """`model`, or where weights of it are in files, a copy whose weights are views of these.
+
+    What onnx-ir does with tensors in files when it saves a model closes the files, and fails where somebody looks at
+    one of the tensors: who found a checkpoint's weights in the graph.
+    """
+    if not any(isinstance(value.const_value, ir.ExternalTensor) for value in _weights(model)):
+        return model
+    copy = model.clone()
+    for value in _weights(copy):
+        if isinstance(held := value.const_value, ir.ExternalTensor):
+            value.const_value = ir.Tensor(held.numpy(), held.dtype, shape=ir.Shape(held.shape.numpy()), name=held.name)
+    return copy
+
+
+def _weights(model: ir.Model) -> list[ir.Value]:
+    return [value for graph in model.graphs() for value in graph.initializers.values()]
 
 
 def _without_large_weights(model: ir.Model) -> tuple[ir.Model, _Lent]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import gc
-import tempfile
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +44,16 @@ def test_session_takes_external_data_when_given_a_loaded_ir_model(tmp_path: Path
     loaded = ir.load(tmp_path / "m.onnx")
     np.testing.assert_array_equal(Session(loaded).run({"x": X})["y"], row(3, 6, 9, 12))
     assert isinstance(loaded.graph.initializers["k"].const_value, ir.ExternalTensor)
+
+
+def test_session_takes_external_data_that_somebody_looks_at(tmp_path: Path) -> None:
+    onnx.save(scale_proto(3.0), tmp_path / "m.onnx", save_as_external_data=True, location="w.data", size_threshold=0)
+    loaded = ir.load(tmp_path / "m.onnx")
+    held = loaded.graph.initializers["k"].const_value
+    assert held is not None
+    looked_at = held.numpy()
+    np.testing.assert_array_equal(Session(loaded).run({"x": X})["y"], row(3, 6, 9, 12))
+    assert looked_at.ravel().tolist() == [3.0]
 
 
 def lending(monkeypatch: pytest.MonkeyPatch) -> None:
