@@ -18,7 +18,7 @@ from models.cosyvoice2.speaker_stand_in import stand_in
 from models.tracing import traced, traced_by_script
 from tests.cosyvoice_reference import cosyvoice_module
 
-SMALL = SpeakerConfig(features=16, head=4, initial=8, growth=4, bottleneck=8, gate=4, layers=(2, 1, 1), embedding=6)
+SMALL = SpeakerConfig(features=16, head=4, initial=8, growth=4, bottleneck=8, gate=4, layers=(2, 1, 1), embedding=8)
 
 Floats = NDArray[np.float32]
 
