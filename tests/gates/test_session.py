@@ -107,6 +107,24 @@ def test_session_reads_lent_weights_in_the_file_where_they_are(
     assert k.const_value is kept
 
 
+@pytest.mark.parametrize("op", ["MatMul", "Add"])
+def test_session_computes_with_the_very_weights_when_they_are_large(monkeypatch: pytest.MonkeyPatch, op: str) -> None:
+    lending(monkeypatch)
+    monkeypatch.setattr(gates.session, "UNCOPIED_BYTES", 0)
+    weights = np.eye(4, dtype=np.float32)
+    made = proto([helper.make_node(op, ["x", "k"], ["y"])], [tensor("x", [1, 4])], [tensor("y", ["n", 4])], [
+        constant("k", weights),
+    ])  # fmt: skip
+    model = ir.from_proto(made)
+    model.graph.initializers["k"].const_value = ir.Tensor(weights, name="k")
+    session = Session(model)
+    before = session.run({"x": X})["y"]
+    weights *= 3
+    after = session.run({"x": X})["y"]
+    np.testing.assert_array_equal(before, X @ np.eye(4) if op == "MatMul" else X + np.eye(4))
+    np.testing.assert_array_equal(after, X @ weights if op == "MatMul" else X + weights)
+
+
 @pytest.mark.parametrize("kind", [np.float64, np.float16, np.int64])
 def test_session_does_not_lend_weights_of_other_types(monkeypatch: pytest.MonkeyPatch, kind: type) -> None:
     lending(monkeypatch)
