@@ -16,7 +16,7 @@ from converters.cosyvoice_files import HIFT
 from converters.stages import Checkpoint
 from converters.torch_weights import check_weights, read_weights
 from models.cosyvoice2.hift_config import EDGE_KERNEL, TRUE_CONFIG, UPSAMPLE_RATES, HiftConfig, layout
-from models.weight_norm import folded
+from models.weight_norm import folded, unfolded
 
 WHOSE = "CosyVoice2's vocoder"
 ADVICE = f"give CosyVoice2-0.5B's {HIFT}, or its folder"
@@ -25,6 +25,13 @@ PREFIX = "generator."
 """What training puts before the names, where the discriminator stands beside it."""
 
 STAGES = len(UPSAMPLE_RATES)
+
+_PARTS = tuple(dict.fromkeys(f"{name.split('.')[0]}." for name in layout(TRUE_CONFIG)))
+_WANTED = (*_PARTS, *(PREFIX + part for part in _PARTS))
+"""How names begin; training keeps its discriminator and its counts (`epoch`, `step`) in the file too."""
+
+_SHOWN = 3
+"""Of a list of tensors."""
 
 
 @dataclass(frozen=True)
@@ -52,10 +59,22 @@ def open_hift(checkpoint: Checkpoint) -> OpenHift:
 
         return OpenHift(TRUE_CONFIG, folded(stand_in(TRUE_CONFIG, SEED)))
     path = checkpoint.path
-    weights = folded({name.removeprefix(PREFIX): array for name, array in read_weights(path, WHOSE, ADVICE).items()})
+    held = read_weights(path, WHOSE, ADVICE, _WANTED)
+    weights = folded({name.removeprefix(PREFIX): array for name, array in held.items()})
     config = _config(weights, path)
-    check_weights(weights, layout(config), path, WHOSE, ADVICE)
-    return OpenHift(config, {name: weights[name] for name in layout(config)})
+    shapes = layout(config)
+    if torn := unfolded(weights):
+        raise Refusal(
+            f"{path}: is not {WHOSE}: of weights that are kept as a gain and a direction, {', '.join(torn[:_SHOWN])} "
+            f"do not fit each other; {ADVICE}."
+        )
+    check_weights(weights, shapes, path, WHOSE, ADVICE)
+    if unknown := [name for name in weights if name not in shapes]:
+        raise Refusal(
+            f"{path}: is not {WHOSE}: it has {len(unknown)} tensors more, of parts that are not computed here: "
+            f"{', '.join(unknown[:_SHOWN])}; {ADVICE}."
+        )
+    return OpenHift(config, {name: weights[name] for name in shapes})
 
 
 def _config(weights: Mapping[str, NDArray[np.float32]], path: Path) -> HiftConfig:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from contracts.errors import Refusal, UserInput
 from converters.cosyvoice2.hift import STAGE
@@ -44,12 +45,23 @@ def test_folder_with_the_file_is_a_checkpoint(tmp_path: Path) -> None:
     assert opened(tmp_path).config == SMALL
 
 
+def test_what_training_keeps_beside_the_vocoder_is_left_out(tmp_path: Path) -> None:
+    path = write_hift(tmp_path / "hift.pt", "generator.")
+    held = torch.load(path, weights_only=True)
+    counts = {"discriminator.steps": torch.tensor(7), "discriminator.weight": torch.zeros(2, dtype=torch.float16)}
+    torch.save({**held, **counts, "epoch": 3, "step": 9}, path)
+    assert list(opened(path).weights) == list(layout(SMALL))
+
+
 def test_random_has_the_true_sizes() -> None:
     assert opened(Path("random")).config == TRUE_CONFIG
 
 
 def zeros(*shape: int) -> Floats:
     return np.zeros(shape, np.float32)
+
+
+UPS = "ups.1.parametrizations.weight"
 
 
 @pytest.mark.parametrize(
@@ -77,6 +89,10 @@ def zeros(*shape: int) -> Floats:
             },
             "has 30 channels, which 3 stages cannot halve",
         ),
+        ({f"{UPS}.original0": zeros(31, 1, 1)}, rf"{UPS}.original0 \[31, 1, 1\], {UPS}.original1 \[16, 8, 11\] do not"),
+        ({f"{UPS}.original0": zeros(1)}, rf"{UPS}.original0 \[1\], .* do not fit each other"),
+        ({f"{UPS}.original1": zeros()}, rf"{UPS}.original1 \[\] do not fit each other"),
+        ({"ups.3.bias": zeros(3)}, "it has 1 tensors more, of parts that are not computed here: ups.3.bias"),
     ],
 )
 def test_other_files_are_refused(tmp_path: Path, change: dict[str, Floats | None], said: str) -> None:
