@@ -197,7 +197,8 @@ def _load(model: Model, options: onnxruntime.SessionOptions) -> tuple[onnxruntim
     if sum(tensor.nbytes for tensor in left) < IN_MEMORY_BYTES:
         if lent:
             options.add_external_initializers(list(lent), list(lent.values()))
-        if sum(tensor.nbytes for tensor in tensors) >= UNCOPIED_BYTES:
+        timed = options.graph_optimization_level != onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+        if sum(tensor.nbytes for tensor in tensors) >= UNCOPIED_BYTES and not timed:
             options.add_session_config_entry("session.disable_prepacking", "1")
             for name, value in lent.items():
                 options.add_initializer(name, value)
