@@ -53,8 +53,12 @@ NOT_RUN = (
     ),
     _row(
         r"(?P<command>(make engine FAMILY=cosyvoice[23]|\./rknn-tts (engine|export) cosyvoice[23])\b.*)",
-        "takes many minutes at the published sizes: it is read as the command reads it, and tests/converters/cosyvoice2 "
-        "and cosyvoice3 run small stages through the commands",
+        "takes many minutes at the published sizes: it is read as the command reads it, and the tests of "
+        "converters/cosyvoice2 and cosyvoice3 run small stages through the commands",
+    ),
+    _row(
+        r"\.venv/bin/python (?P<program>speak_cosyvoice2\.py) .+",
+        "needs CosyVoice2's engines: tests/docs/test_speak_cosyvoice2.py runs the program over small ones",
     ),
     _row(
         r"\.venv/bin/python (?P<program>speak_inflect\.py) .+",
