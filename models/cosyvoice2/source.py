@@ -37,7 +37,8 @@ class Excitation(nn.Module):
             f0: [1, W], Hz.
             noise: [1, 480 W or more, 9], standard normal; what is more is not used.
             before: [1, 9], what each sine had turned before the window, in turns; zeros at a stream's start.
-            known: [1, K], the window's first samples of the source, where a window before had them; K may be 0.
+            known: [1, K], the window's first samples of the source, where a window before had them; K may be 0. That
+                window's last half frame is better left out: no pitch behind it told how its phases go on.
 
         Returns:
             har [1, 18, 120 W + 1], real and imaginary parts; the source's samples [1, 480 W]; and what each sine has

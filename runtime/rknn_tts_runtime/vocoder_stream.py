@@ -6,7 +6,9 @@ chunk leaves room in the narrowest engine that holds it, earlier frames fill tha
 stream does and holds no padding; only a stream that is shorter than that engine is padded, with silence on its right.
 
 The harmonic source of a frame is made once: a window's first samples of it are those that the window before had
-(upstream likewise). Its phases go on where those end; upstream's start at zero in every window, and jump there.
+(upstream likewise), and its phases go on where those end, of the pitches that they were made of. Behind the middle of a
+window's last frame no pitch told how they go on, so that half a frame is made again. Upstream keeps it, starts phases
+at zero in every window, and jumps there.
 
 Python 3.8, numpy only: this file runs on the board.
 """
@@ -70,7 +72,7 @@ class VocoderStream:
             run_pitch, run_source, run_vocoder: run an engine, or the host half, on a window of one of `widths`.
             widths: in mel frames; the widest is more than `OVERLAP`.
             harmonics: of the source.
-            carries_phase: False: phases start at zero in every window, as upstream.
+            carries_phase: False: phases start at zero in every window, and all of its source is kept, as upstream.
 
         Raises:
             ValueError: no width is more than `OVERLAP`.
@@ -81,6 +83,7 @@ class VocoderStream:
         self._widths, self._carries_phase = sorted(widths), carries_phase
         self._mel: FloatArray = np.zeros((1, 0, 0), np.float32)
         self._source: FloatArray = np.zeros((1, 0), np.float32)
+        self._pitch: FloatArray = np.zeros((1, 0), np.float32)
         self._turns: FloatArray = np.zeros((1, 1, harmonics), np.float32)  # of the frame before the first, too
         self._held: FloatArray = np.zeros(0, np.float32)
 
@@ -117,26 +120,40 @@ class VocoderStream:
         history = self._mel[..., known - before :] if before else mel[..., :0]
         window = np.full((1, mel.shape[1], width), MEL_FLOOR, np.float32)
         window[..., :filled] = np.concatenate([history, mel], axis=-1)
-        har, source, turns = self._source_of(window, filled, before)
+        pitch, known_source = self._known_of(window, filled, before)
+        har, source, turns = self._run_source(pitch, self._turned(before), known_source)
         samples = vocoder_samples(self._run_vocoder(window, har))[: filled * HOP]
-        self._keep(window[..., before:filled], source[:, before * HOP : filled * HOP], turns[:, before:filled])
+        self._keep_source(source[:, known_source.shape[1] : filled * HOP], before * HOP - known_source.shape[1])
+        self._keep(window[..., before:filled], pitch[:, before:filled], turns[:, before:filled])
         out = samples[(before * HOP) - self._held.size :]
         return self._settled(_faded(self._held, out), last)
 
-    def _source_of(self, window: FloatArray, filled: int, before: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def _known_of(self, window: FloatArray, filled: int, before: int) -> tuple[FloatArray, FloatArray]:
+        """The pitch of a window's frames, and what is known of its source."""
         pitch = np.array(self._run_pitch(window), np.float32)
         pitch[:, filled:] = 0
-        turned = self._turns[:, self._turns.shape[1] - 1 - before]
+        frames, samples = self._pitch.shape[1], self._source.shape[1]
         if not self._carries_phase:
-            turned = np.zeros_like(turned)
-        return self._run_source(pitch, turned, self._source[:, self._source.shape[1] - before * HOP :])
+            return pitch, self._source[:, samples - before * HOP :]
+        pitch[:, :before] = self._pitch[:, frames - before :]  # of which what is known was made
+        return pitch, self._source[:, samples - before * HOP : samples - HOP // 2]
 
-    def _keep(self, mel: FloatArray, source: FloatArray, turns: FloatArray) -> None:
+    def _turned(self, before: int) -> FloatArray:
+        """What each sine had turned where a window begins, `before` frames ahead of what is new."""
+        turned = self._turns[:, self._turns.shape[1] - 1 - before]
+        return turned if self._carries_phase else np.zeros_like(turned)
+
+    def _keep_source(self, source: FloatArray, again: int) -> None:
+        """Put `source` behind what is known of it, over the last `again` samples of that."""
+        known = self._source[:, : self._source.shape[1] - again]
+        self._source = np.concatenate([known, source], axis=1)[:, -self._widths[-1] * HOP :]
+
+    def _keep(self, mel: FloatArray, pitch: FloatArray, turns: FloatArray) -> None:
         """Of the stream so far, what the widest window may need."""
         widest = self._widths[-1]
         earlier = self._mel if self._mel.size else mel[..., :0]
         self._mel = np.concatenate([earlier, mel], axis=-1)[..., -widest:]
-        self._source = np.concatenate([self._source, source], axis=1)[:, -widest * HOP :]
+        self._pitch = np.concatenate([self._pitch, pitch], axis=1)[:, -widest:]
         self._turns = np.concatenate([self._turns, turns], axis=1)[:, -widest - 1 :]
 
     def _settled(self, out: FloatArray, last: bool) -> FloatArray:

@@ -73,7 +73,7 @@ def test_chunks_of_32_are_decoded_behind_8_and_hold_8_back(toy: Toy) -> None:
     assert sizes == [24, 32, 40]
     assert [window.shape[-1] for window in toy.windows] == [32, 40, 40]
     assert [window[0, 0, 0] for window in toy.windows] == [0, 24, 56]
-    assert toy.known == [0, 8 * HOP, 8 * HOP]
+    assert toy.known == [0, 8 * HOP - HOP // 2, 8 * HOP - HOP // 2]
 
 
 def test_samples_are_those_of_the_whole_where_nothing_fades(toy: Toy) -> None:
@@ -98,7 +98,7 @@ def test_last_chunk_that_is_short_is_decoded_behind_more(toy: Toy) -> None:
     stream.push(frames(0, 32))
     assert stream.push(frames(32, 37), last=True).size == (8 + 5) * HOP
     np.testing.assert_array_equal(toy.windows[1], frames(5, 37))
-    assert toy.known[1] == 27 * HOP
+    assert toy.known[1] == 27 * HOP - HOP // 2
 
 
 def test_stream_shorter_than_the_narrowest_window_is_padded_with_silence(toy: Toy) -> None:
@@ -132,6 +132,57 @@ def test_phases_start_at_zero_in_every_window_as_upstream(toy: Toy) -> None:
     stream.push(frames(7, 39))
     stream.push(frames(39, 71))
     assert toy.before == [0, 0]
+    assert toy.known == [0, 8 * HOP]  # all of them
+
+
+def sources_of_a_stream(pitch: Floats, edge: float) -> list[tuple[int, Floats]]:
+    """The harmonic source of each window of a stream in chunks of 32, of pitch [1, N] without noise, and its end.
+
+    `edge` is the share by which the last five pitches of a window are off.
+    """
+    excitation, made = Excitation(weights_of()), list[tuple[int, Floats]]()
+
+    def run_pitch(mel: Floats) -> Floats:
+        stop = 32 * (len(made) + 1)
+        found = pitch[:, stop - mel.shape[-1] : stop].copy()
+        found[:, -5:] *= 1 + edge
+        return found
+
+    def run_source(f0: Floats, before: Floats, known: Floats) -> tuple[Floats, Floats, Floats]:
+        parts = excited(excitation, f0, np.zeros((1, f0.shape[1] * HOP, HARMONICS), np.float32), before, known)
+        made.append((32 * (len(made) + 1), parts[1][0]))
+        return parts
+
+    def run_vocoder(mel: Floats, har: Floats) -> Floats:
+        return np.zeros((1, 18, 120 * mel.shape[-1] + 1), np.float32)
+
+    stream = VocoderStream(run_pitch, run_source, run_vocoder, (32, 40))
+    for _ in range(pitch.shape[1] // 32):
+        stream.push(np.zeros((1, 2, 32), np.float32))
+    return made
+
+
+def whole_source(pitch: Floats) -> Floats:
+    noise, nothing = np.zeros((1, pitch.shape[1] * HOP, HARMONICS), np.float32), np.zeros((1, HARMONICS), np.float32)
+    _, source, _ = excited(Excitation(weights_of()), pitch, noise, nothing, np.zeros((1, 0), np.float32))
+    return np.asarray(source[0], np.float32)
+
+
+PITCH = (150 + 40 * np.sin(np.arange(96) / 7)).astype(np.float32)[None]
+
+
+def test_source_of_a_stream_is_that_of_the_whole() -> None:
+    whole = whole_source(PITCH)
+    for stop, source in sources_of_a_stream(PITCH, edge=0.0):
+        owed = whole[stop * HOP - source.size : stop * HOP]
+        held = HOP // 2 if stop < PITCH.shape[1] else 0  # behind a window's last middle no pitch tells how to go on
+        assert snr_db(owed[: owed.size - held], source[: source.size - held]) > 100
+
+
+def test_source_does_not_jump_where_a_window_sees_another_pitch_than_the_one_before() -> None:
+    largest = np.abs(np.diff(whole_source(1.05 * PITCH))).max()
+    for _, source in sources_of_a_stream(PITCH, edge=0.05):
+        assert np.abs(np.diff(source)).max() <= largest
 
 
 @pytest.mark.parametrize("widths", [(), (8,)])
