@@ -86,7 +86,9 @@ def family_set_place(folder: Path, family: str) -> Path:
     return folder / f"{family}.set.json"
 
 
-_ONE_ALONE = ", or ask for one engine alone (--member, or one number in --widths or --codes)"
+_ONE_ALONE = (
+    ", or ask for one engine alone (--member, or one number in --widths, --codes, --lengths, --buckets or --look-ahead)"
+)
 
 
 def check_set_output(output: str | None, otherwise: str = _ONE_ALONE) -> None:

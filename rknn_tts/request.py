@@ -139,7 +139,7 @@ class Request:
         "Real inputs that ranges of 8 bits are found on: an .npz (cosyvoice2's speech_head).", CONVERTING
     )
     allow_quantized: bool = _option(
-        "Let a stage be built in 8 bits that is known to lose too much (cosyvoice2).", CONVERTING, False
+        "Let a stage be built in 8 bits that is known to lose too much (cosyvoice2, cosyvoice3).", CONVERTING, False
     )
     length: int | None = _option("Codes of the stream that is timed, up to 4096; 192 by default.", ("bench",))
     sample: str | None = _option(
