@@ -32,7 +32,7 @@ SHORTEST, LONGEST = 16, 1500
 MOST_LENGTHS = 8
 """Engines of one ladder: what is more is a slip of the keyboard."""
 
-_LENGTH = re.compile(r"\d{1,4}")
+_LENGTH = re.compile(r"\d{1,9}")
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ DEFAULT_BUCKETS = "32,40"
 LEAST_FRAMES = 2 * PITCH_FIELD + 1
 """Of a bucket: a pitch sees so many, and a window must be more than what it decodes again."""
 
-_COUNT = re.compile(r"\d{1,4}")
+_COUNT = re.compile(r"\d{1,9}")
 
 
 def roles(options: StageOptions) -> tuple[str, ...]:

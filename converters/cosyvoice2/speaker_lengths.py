@@ -22,7 +22,7 @@ MOST_FRAMES = 1000
 MOST_LENGTHS = 8
 """Engines of one ladder: what is more is a slip of the keyboard."""
 
-_LENGTH = re.compile(r"\d{1,5}")
+_LENGTH = re.compile(r"\d{1,9}")
 
 
 def lengths_of(options: StageOptions) -> tuple[int, ...]:

@@ -27,7 +27,7 @@ BEYOND = (
 )
 """What a person should know of long engines (the same)."""
 
-_LENGTH = re.compile(r"\d{1,4}")
+_LENGTH = re.compile(r"\d{1,9}")
 
 
 def roles(options: StageOptions) -> tuple[str, ...]:

@@ -54,6 +54,7 @@ def test_member_is_one_of_them(member: str) -> None:
         ({"lengths": "200,200"}, "ascending"),
         ({"lengths": "200x"}, "whole numbers"),
         ({"lengths": "15"}, "--lengths 15: an engine takes 16 to 1500 frames"),
+        ({"lengths": "100000"}, "--lengths 100000: an engine takes 16 to 1500 frames"),
         ({"lengths": "1501"}, "--lengths 1501: an engine takes 16 to 1500 frames"),
         ({"lengths": ",".join(map(str, range(20, 29)))}, "at most 8 of them"),
         ({"member": "s200"}, "--member s200: step is expected"),

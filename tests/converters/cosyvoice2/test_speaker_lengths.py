@@ -26,6 +26,7 @@ def test_lengths_are_those_asked_for(asked: str | None, lengths: tuple[int, ...]
         (",".join(map(str, range(200, 2000, 200))), "at most 8"),
         ("300", "takes 200 frames or a multiple of that, up to 1000"),
         ("200,1200", "takes 200 frames or a multiple of that, up to 1000"),
+        ("200000", "takes 200 frames or a multiple of that, up to 1000"),
         ("0", "takes 200 frames or a multiple of that, up to 1000"),
     ],
 )

@@ -27,6 +27,7 @@ def test_lengths_are_taken_as_they_are_asked_for() -> None:
         ("1,2,3,4,5,6,7,8,9", "at most 8"),
         ("0", "takes 16 frames or more"),
         ("15,200", "what is shorter is padded"),
+        ("100000", "takes 2000 frames at most"),
         ("200,2001", "2000 frames at most, for on the reference's board engines of 900 frames and more did not load"),
     ],
 )
