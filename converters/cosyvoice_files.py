@@ -25,6 +25,9 @@ from converters.stages import Checkpoint, FetchHub
 
 FLOW, ESTIMATOR, HIFT = "flow.pt", "flow.decoder.estimator.fp32.onnx", "hift.pt"
 LLM, CAMPPLUS = "llm.pt", "campplus.onnx"
+IN_FLOW = "decoder.estimator."
+"""Begins the names of the estimator's tensors in a `flow.pt`; what else is there is the encoder's."""
+
 RELEASED = frozenset({FLOW, ESTIMATOR, HIFT, LLM, CAMPPLUS})
 
 _NOTE = (

@@ -57,11 +57,21 @@ def check_weights(
     path: Path,
     whose: str,
     advice: str,
+    *,
+    alone: bool = False,
 ) -> None:
-    """Refuse weights that are not those of `shapes`, whose names they may go beyond.
+    """Refuse weights that are not those of `shapes`.
+
+    Args:
+        weights: by name.
+        shapes: of what there has to be.
+        path: their file, for sentences.
+        whose, advice: as of `read_weights`.
+        alone: whether there may be no others.
 
     Raises:
-        Refusal: a tensor is missing, of another shape, or holds NaN or infinity; one sentence that names some.
+        Refusal: a tensor is missing, of another shape, holds NaN or infinity, or is one too many; one sentence that
+            names some.
     """
     if missing := [name for name in shapes if name not in weights]:
         raise Refusal(
@@ -75,6 +85,32 @@ def check_weights(
             f"{path}: {len(bad)} tensors hold NaN or infinity, so nothing right can come of it: {_listed(bad)}; get "
             "the checkpoint again."
         )
+    if alone and (unknown := [name for name in weights if name not in shapes]):
+        raise Refusal(
+            f"{path}: is not {whose}: it has {len(unknown)} tensors more, of parts that are not computed here: "
+            f"{_listed(unknown)}; {advice}."
+        )
+
+
+def shape_of(
+    weights: Mapping[str, NDArray[np.float32]], name: str, axes: int, path: Path, whose: str, advice: str
+) -> tuple[int, ...]:
+    """The shape of a tensor that tells sizes: it has so many axes, none of them empty.
+
+    Raises:
+        Refusal: it has not, or is missing.
+    """
+    if name not in weights:
+        raise Refusal(f"{path}: is not {whose}: it lacks {name}; {advice}.")
+    shape = weights[name].shape
+    if len(shape) != axes or 0 in shape:
+        raise Refusal(f"{path}: is not {whose}: {name} is {list(shape)}, {axes} axes are expected; {advice}.")
+    return shape
+
+
+def numbers_behind(names: Iterable[str], prefix: str) -> int:
+    """How many different numbers, or other words, stand in `names` between `prefix` and the next dot."""
+    return len({name[len(prefix) :].partition(".")[0] for name in names if name.startswith(prefix)})
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -14,7 +14,7 @@ from contracts.errors import Refusal
 from contracts.seed import SEED
 from converters.cosyvoice_files import FLOW
 from converters.stages import Checkpoint
-from converters.torch_weights import check_weights, read_weights
+from converters.torch_weights import check_weights, numbers_behind, read_weights, shape_of
 from models.cosyvoice2.encoder_config import (
     ENCODER,
     PROJECTION,
@@ -28,9 +28,6 @@ from models.cosyvoice2.encoder_config import (
 
 WHOSE = "CosyVoice2's flow encoder"
 ADVICE = f"give CosyVoice2-0.5B's {FLOW}, or its folder"
-
-_SHOWN = 3
-"""Names that a sentence lists at most."""
 
 Weights = Mapping[str, NDArray[np.float32]]
 
@@ -63,12 +60,7 @@ def open_encoder(checkpoint: Checkpoint) -> OpenEncoder:
     weights = read_weights(path, WHOSE, ADVICE, (ENCODER, PROJECTION, TABLE, SPEAKER))
     config = _config(weights, path)
     shapes = layout(config)
-    check_weights(weights, shapes, path, WHOSE, ADVICE)
-    if unknown := [name for name in weights if name not in shapes]:
-        raise Refusal(
-            f"{path}: is not {WHOSE}: it has {len(unknown)} tensors more, of parts that are not computed here: "
-            f"{', '.join(unknown[:_SHOWN])}; {ADVICE}."
-        )
+    check_weights(weights, shapes, path, WHOSE, ADVICE, alone=True)
     return OpenEncoder(config, {name: weights[name] for name in shapes})
 
 
@@ -85,22 +77,9 @@ def _config(weights: Weights, path: Path) -> EncoderConfig:
             f"{path}: is not {WHOSE}: {heads} heads of {head_dim} are no signal of {width} channels, an even number; "
             f"{ADVICE}."
         )
-    return EncoderConfig(
-        tokens, width, heads, units, _blocks(weights, STACKS[0]), _blocks(weights, STACKS[1]), taps - 1, mel, speaker
-    )
+    blocks, up_blocks = (numbers_behind(weights, f"{ENCODER}{stack}.") for stack in STACKS)
+    return EncoderConfig(tokens, width, heads, units, blocks, up_blocks, taps - 1, mel, speaker)
 
 
 def _shape(weights: Weights, name: str, axes: int, path: Path) -> tuple[int, ...]:
-    """Of a tensor that has so many axes, none of them empty."""
-    if name not in weights:
-        raise Refusal(f"{path}: is not {WHOSE}: it lacks {name}; {ADVICE}.")
-    shape = weights[name].shape
-    if len(shape) != axes or 0 in shape:
-        raise Refusal(f"{path}: is not {WHOSE}: {name} is {list(shape)}, {axes} axes are expected; {ADVICE}.")
-    return shape
-
-
-def _blocks(weights: Weights, stack: str) -> int:
-    """How many blocks a stack has, the first one's number 0."""
-    prefix = f"{ENCODER}{stack}."
-    return len({name[len(prefix) :].partition(".")[0] for name in weights if name.startswith(prefix)})
+    return shape_of(weights, name, axes, path, WHOSE, ADVICE)

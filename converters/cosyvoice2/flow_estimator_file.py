@@ -14,20 +14,14 @@ from contracts.contract import RANDOM
 from contracts.errors import Refusal
 from contracts.seed import SEED
 from converters.cosyvoice2.flow_estimator_onnx import onnx_weights
-from converters.cosyvoice_files import ESTIMATOR, FLOW
+from converters.cosyvoice_files import ESTIMATOR, FLOW, IN_FLOW
 from converters.onnx_file import read_onnx
 from converters.stages import Checkpoint
-from converters.torch_weights import check_weights, read_weights
+from converters.torch_weights import check_weights, numbers_behind, read_weights, shape_of
 from models.cosyvoice2.estimator_config import HEAD_DIM, PARTS, TRUE_CONFIG, EstimatorConfig, layout
 
 WHOSE = "CosyVoice2's flow estimator"
 ADVICE = f"give CosyVoice2-0.5B's {FLOW} or {ESTIMATOR}, or their folder"
-
-PREFIX = "decoder.estimator."
-"""Begins the names of the estimator's tensors in a `flow.pt`; what else is there is the encoder's."""
-
-_SHOWN = 3
-"""Names that a sentence lists at most."""
 
 Weights = Mapping[str, NDArray[np.float32]]
 
@@ -63,16 +57,11 @@ def open_estimator(checkpoint: Checkpoint) -> OpenEstimator:
     if graph is not None:
         weights = onnx_weights(graph, path, WHOSE, ADVICE)
     else:
-        held = read_weights(path, WHOSE, ADVICE, (PREFIX,))
-        weights = {name.removeprefix(PREFIX): array for name, array in held.items()}
+        held = read_weights(path, WHOSE, ADVICE, (IN_FLOW,))
+        weights = {name.removeprefix(IN_FLOW): array for name, array in held.items()}
     config = config_of(weights, path)
     shapes = layout(config)
-    check_weights(weights, shapes, path, WHOSE, ADVICE)
-    if unknown := [name for name in weights if name not in shapes]:
-        raise Refusal(
-            f"{path}: is not {WHOSE}: it has {len(unknown)} tensors more, of parts that are not computed here: "
-            f"{', '.join(unknown[:_SHOWN])}; {ADVICE}."
-        )
+    check_weights(weights, shapes, path, WHOSE, ADVICE, alone=True)
     return OpenEstimator(config, {name: weights[name] for name in shapes}, graph)
 
 
@@ -91,26 +80,14 @@ def config_of(weights: Weights, path: Path) -> EstimatorConfig:
     _check(given == PARTS * mel, f"its first block reads {given} channels and not {PARTS} mels of {mel}", path)
     _check(given % 2 == 0 and given > 2, f"a time is no {given} sines and cosines", path)
     _check(inner % HEAD_DIM == 0, f"attention of {inner} channels is no heads of {HEAD_DIM}", path)
-    return EstimatorConfig(
-        mel, channels, _numbers(weights, f"{first}.1."), _numbers(weights, "mid_blocks."), inner, hidden, time
-    )
+    depth, mid = numbers_behind(weights, f"{first}.1."), numbers_behind(weights, "mid_blocks.")
+    return EstimatorConfig(mel, channels, depth, mid, inner, hidden, time)
 
 
 def _shape(weights: Weights, name: str, axes: int, path: Path) -> tuple[int, ...]:
-    """Of a tensor that has so many axes, none of them empty."""
-    if name not in weights:
-        raise Refusal(f"{path}: is not {WHOSE}: it lacks {name}; {ADVICE}.")
-    shape = weights[name].shape
-    if len(shape) != axes or 0 in shape:
-        raise Refusal(f"{path}: is not {WHOSE}: {name} is {list(shape)}, {axes} axes are expected; {ADVICE}.")
-    return shape
+    return shape_of(weights, name, axes, path, WHOSE, ADVICE)
 
 
 def _check(holds: bool, fault: str, path: Path) -> None:
     if not holds:
         raise Refusal(f"{path}: is not {WHOSE}: {fault}; {ADVICE}.")
-
-
-def _numbers(weights: Weights, prefix: str) -> int:
-    """How many numbers stand behind `prefix`."""
-    return len({name[len(prefix) :].partition(".")[0] for name in weights if name.startswith(prefix)})

@@ -68,12 +68,7 @@ def open_hift(checkpoint: Checkpoint) -> OpenHift:
             f"{path}: is not {WHOSE}: of weights that are kept as a gain and a direction, {', '.join(torn[:_SHOWN])} "
             f"do not fit each other; {ADVICE}."
         )
-    check_weights(weights, shapes, path, WHOSE, ADVICE)
-    if unknown := [name for name in weights if name not in shapes]:
-        raise Refusal(
-            f"{path}: is not {WHOSE}: it has {len(unknown)} tensors more, of parts that are not computed here: "
-            f"{', '.join(unknown[:_SHOWN])}; {ADVICE}."
-        )
+    check_weights(weights, shapes, path, WHOSE, ADVICE, alone=True)
     return OpenHift(config, {name: weights[name] for name in shapes})
 
 

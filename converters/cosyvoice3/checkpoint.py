@@ -10,22 +10,16 @@ import onnx_ir as ir
 from numpy.typing import NDArray
 
 from contracts.contract import RANDOM
-from contracts.errors import Refusal
 from contracts.seed import SEED
 from converters.cosyvoice3.estimator_sizes import ADVICE, WHOSE, config_of
 from converters.cosyvoice3.onnx_weights import onnx_weights
+from converters.cosyvoice_files import IN_FLOW
 from converters.onnx_file import read_onnx
 from converters.stages import Checkpoint
 from converters.torch_weights import check_weights, read_weights
 from models.cosyvoice3.config import TRUE_CONFIG, DitConfig
 from models.cosyvoice3.layout import ROTARY, layout
 from models.cosyvoice3.stand_in import rotary, stand_in
-
-PREFIX = "decoder.estimator."
-"""Begins the names of the estimator's tensors in a `flow.pt`; what else is there is the encoder's."""
-
-_SHOWN = 3
-"""Names that a sentence lists at most."""
 
 Weights = Mapping[str, NDArray[np.float32]]
 
@@ -59,15 +53,10 @@ def open_flow(checkpoint: Checkpoint) -> OpenFlow:
     if graph is not None:
         weights = onnx_weights(graph, path)
     else:
-        held = read_weights(path, WHOSE, ADVICE, (PREFIX,))
-        weights = {name.removeprefix(PREFIX): array for name, array in held.items()}
+        held = read_weights(path, WHOSE, ADVICE, (IN_FLOW,))
+        weights = {name.removeprefix(IN_FLOW): array for name, array in held.items()}
     config = config_of(weights, path)
     weights.setdefault(ROTARY, rotary(config))
     shapes = layout(config)
-    check_weights(weights, shapes, path, WHOSE, ADVICE)
-    if unknown := [name for name in weights if name not in shapes]:
-        raise Refusal(
-            f"{path}: is not {WHOSE}: it has {len(unknown)} tensors more, of parts that are not computed here: "
-            f"{', '.join(unknown[:_SHOWN])}; {ADVICE}."
-        )
+    check_weights(weights, shapes, path, WHOSE, ADVICE, alone=True)
     return OpenFlow(config, {name: weights[name] for name in shapes}, graph)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contracts.errors import Refusal
+from converters.torch_weights import numbers_behind, shape_of
 from models.cosyvoice3.config import TRUE_CONFIG, DitConfig
 from models.cosyvoice3.layout import BLOCKS, POSITIONS, ROTARY
 
@@ -38,7 +39,7 @@ def config_of(weights: Weights, path: Path) -> DitConfig:
     attention = _shape(weights, f"{BLOCKS}0.attn.to_q.weight", 2, path)[0]
     inner = _shape(weights, f"{BLOCKS}0.ff.ff.0.0.weight", 2, path)[0]
     head_dim = 2 * _shape(weights, ROTARY, 1, path)[0] if ROTARY in weights else TRUE_CONFIG.head_dim
-    depth = len({name[len(BLOCKS) :].partition(".")[0] for name in weights if name.startswith(BLOCKS)})
+    depth = numbers_behind(weights, BLOCKS)
     _check(width % group == 0, f"{width} channels are no groups of {group}", path)
     _check(attention % head_dim == 0 and attention > head_dim, f"{attention} are no heads of {head_dim}", path)
     _check(joined > 3 * mel, f"{joined} numbers a frame are no three of {mel} and a speaker", path)
@@ -58,13 +59,7 @@ def config_of(weights: Weights, path: Path) -> DitConfig:
 
 
 def _shape(weights: Weights, name: str, axes: int, path: Path) -> tuple[int, ...]:
-    """Of a tensor that has so many axes, none of them empty."""
-    if name not in weights:
-        raise Refusal(f"{path}: is not {WHOSE}: it lacks {name}; {ADVICE}.")
-    shape = weights[name].shape
-    if len(shape) != axes or 0 in shape:
-        raise Refusal(f"{path}: is not {WHOSE}: {name} is {list(shape)}, {axes} axes are expected; {ADVICE}.")
-    return shape
+    return shape_of(weights, name, axes, path, WHOSE, ADVICE)
 
 
 def _check(holds: bool, fault: str, path: Path) -> None:

@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 
 from contracts.errors import Refusal
-from converters.torch_weights import check_weights, read_weights
+from converters.torch_weights import check_weights, numbers_behind, read_weights, shape_of
 
 SHAPES = {"a.weight": (2, 3), "a.bias": (2,)}
 
@@ -66,3 +66,39 @@ def test_check_weights_refuses(change: dict[str, NDArray[np.float32] | None], sa
 def test_check_weights_takes_more_than_it_asks_for() -> None:
     whole = {name: np.zeros(shape, np.float32) for name, shape in SHAPES.items()}
     check_weights({**whole, "extra": np.zeros(1, np.float32)}, SHAPES, Path("x.pt"), "a net", "give one")
+
+
+def test_check_weights_refuses_others_where_there_are_to_be_none() -> None:
+    held = {name: np.zeros(shape, np.float32) for name, shape in SHAPES.items()}
+    held |= {f"c.{number}": np.zeros(1, np.float32) for number in range(4)}
+    check_weights(held, SHAPES, Path("x.pt"), "a net", "give one")
+    with pytest.raises(Refusal) as error:
+        check_weights(held, SHAPES, Path("x.pt"), "a net", "give one", alone=True)
+    assert str(error.value) == (
+        "x.pt: is not a net: it has 4 tensors more, of parts that are not computed here: c.0, c.1, c.2 and 1 more; "
+        "give one."
+    )
+
+
+def test_shape_of_is_a_tensors() -> None:
+    held = {"a.weight": np.zeros((2, 3), np.float32)}
+    assert shape_of(held, "a.weight", 2, Path("x.pt"), "a net", "give one") == (2, 3)
+
+
+@pytest.mark.parametrize(
+    ("held", "said"),
+    [
+        (None, "x.pt: is not a net: it lacks a.weight; give one."),
+        (np.zeros(2, np.float32), "x.pt: is not a net: a.weight is [2], 2 axes are expected; give one."),
+        (np.zeros((0, 3), np.float32), "x.pt: is not a net: a.weight is [0, 3], 2 axes are expected; give one."),
+    ],
+)
+def test_shape_of_refuses(held: NDArray[np.float32] | None, said: str) -> None:
+    weights = {} if held is None else {"a.weight": held}
+    with pytest.raises(Refusal) as error:
+        shape_of(weights, "a.weight", 2, Path("x.pt"), "a net", "give one")
+    assert str(error.value) == said
+
+
+def test_numbers_behind_counts_each_once() -> None:
+    assert numbers_behind(["blocks.0.a", "blocks.0.b", "blocks.11.a", "block.5.a"], "blocks.") == 2
