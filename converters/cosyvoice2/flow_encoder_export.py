@@ -10,7 +10,7 @@ from converters.cosyvoice_quality import REFERENCE_COSINE, REFERENCE_L1, mel_fig
 from converters.stages import StageExport
 from models.cosyvoice2.encoder_states import MEAN, input_shapes, output_shapes
 
-HOST_FILE = "cosyvoice2-flow-encoder-host.onnx"
+HOST_FILE = "cosyvoice2-flow_encoder-host.onnx"
 
 
 def encoder_export(opening: EncoderOpening, role: str) -> StageExport:

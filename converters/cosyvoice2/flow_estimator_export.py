@@ -15,7 +15,7 @@ from models.cosyvoice2.estimator_config import Shape
 from models.cosyvoice2.estimator_graphs import MASK, OUT, carried_states, input_shapes
 from surgery.rewrite_interface_axes import rewrite_interface_axes
 
-HOST_FILE = "cosyvoice2-flow-estimator-host.onnx"
+HOST_FILE = "cosyvoice2-flow_estimator-host.onnx"
 
 _FIGURES = mel_figures(
     OUT, REFERENCE_COSINE, REFERENCE_L1, "the velocity, whose sum with noise is a mel in one step", MASK

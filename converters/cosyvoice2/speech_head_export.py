@@ -25,7 +25,7 @@ from converters.precision import Precision
 from converters.stages import Array, Equality, Evidence, Expectation, OpenSession, StageExport, StageOptions
 
 HIDDEN, LOGITS = "hidden", "logits"
-STEM = "cosyvoice2-speech-head"
+STEM = "cosyvoice2-speech_head"
 
 PRODUCT_DB = 110.0
 """Least SNR of float32 sums of 896 products against those in float64: 132 dB measured."""

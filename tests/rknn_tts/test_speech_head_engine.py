@@ -56,7 +56,7 @@ def test_head_in_8_bits_chooses_nearly_as_in_fp32_and_in_fp16_more_so(workshop: 
     assert done.manifest is not None
     assert done.manifest.quantisation is not None
     assert (done.manifest.quantisation.calibration, done.manifest.quantisation.windows) == ("synthetic", 100)
-    assert done.manifest.engine.file == "cosyvoice2-speech-head-w8a8.rknn"
+    assert done.manifest.engine.file == "cosyvoice2-speech_head-w8a8.rknn"
     assert done.manifest.layers is not None
     assert done.manifest.layers.cpu == ()
     assert 0.9998 <= coarse["quality.logits_cosine"] < 0.99999
@@ -65,7 +65,7 @@ def test_head_in_8_bits_chooses_nearly_as_in_fp32_and_in_fp16_more_so(workshop: 
     fine = figures(whole)
     assert whole.manifest is not None
     assert whole.manifest.quantisation is None
-    assert whole.manifest.engine.file == "cosyvoice2-speech-head.rknn"
+    assert whole.manifest.engine.file == "cosyvoice2-speech_head.rknn"
     assert whole.manifest.engine.bytes > 1.6 * done.manifest.engine.bytes
     assert fine["quality.logits_cosine"] > 0.999999
     assert fine["simulator"] > 60

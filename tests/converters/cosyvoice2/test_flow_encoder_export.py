@@ -139,7 +139,7 @@ def test_first_is_proven_by_itself(first: Evidence) -> None:
 
 
 def test_host_half_is_of_the_checkpoint(steady: StageExport) -> None:
-    assert (steady.host_file, steady.host is not None) == ("cosyvoice2-flow-encoder-host.onnx", True)
+    assert (steady.host_file, steady.host is not None) == ("cosyvoice2-flow_encoder-host.onnx", True)
     assert steady.host is not None
     got = run(steady.host, {"tokens": np.array([[5]]), "speaker": np.ones((1, SMALL.speaker), np.float32)})
     np.testing.assert_array_equal(got["embedded"].flatten(), weights_of()["input_embedding.weight"][5])

@@ -72,7 +72,7 @@ def check(proof: Evidence, export: StageExport) -> None:
 def test_step_is_declared_as_it_is(step: StageExport) -> None:
     contract = step.contract
     assert step.stem == "cosyvoice2-flow_estimator-t4-h10"
-    assert (contract.role, step.host_file) == ("step", "cosyvoice2-flow-estimator-host.onnx")
+    assert (contract.role, step.host_file) == ("step", "cosyvoice2-flow_estimator-host.onnx")
     shapes = {spec.name: spec.shape for spec in contract.inputs}
     assert (shapes["x"], shapes["valid"]) == ((2, SMALL.mel, CHUNK), (1, 1, 1, HISTORY))
     outputs = {spec.name for spec in contract.outputs}

@@ -69,7 +69,7 @@ def test_engine_stays_on_the_npu_and_passes_its_gates(role: str, workshop: Works
 def test_finished_graphs_walk_a_stream_as_the_original_decodes_it(workshop: Workshop) -> None:
     folder = workshop.folder / FOLDER
     sessions = {role: open_session(onnx.load(folder / f"{stem}.onnx")) for role, stem in STEMS.items()}
-    host = open_session(onnx.load(folder / "cosyvoice2-flow-encoder-host.onnx"))
+    host = open_session(onnx.load(folder / "cosyvoice2-flow_encoder-host.onnx"))
     tokens = np.random.default_rng(1).integers(0, 40, (1, LENGTH))
     embedded = host({"tokens": tokens, "speaker": np.ones((1, 12), np.float32)})["embedded"]
 
