@@ -8,9 +8,9 @@ import torch
 
 from converters.cosyvoice2.f0 import STAGE
 from converters.stages import StageOptions
-from surgery.preflight import preflight
 from tests.converters.hubs import no_hub
 from tests.cosyvoice2_hift import original, write_hift
+from tests.finished_exports import finished_model
 from tests.onnx_runs import open_session, run, snr_db
 
 
@@ -19,9 +19,7 @@ def test_predictor_of_pitch_is_the_original_and_every_comparison_holds(tmp_path:
     checkpoint = STAGE.locate(str(write_hift(tmp_path / "hift.pt")), no_hub)
     export = STAGE.open(checkpoint, StageOptions(buckets="40"), open_session)("b40")
     assert export.stem == "cosyvoice2-f0-b40"
-    model, feed = export.model, export.feeds[0]
-    for bound in (*export.passes, *preflight("rk3588")):
-        model = bound.rewrite(model).model
+    model, feed = finished_model(export), export.feeds[0]
     (got,) = run(model, {"mel": feed["mel"].reshape(1, 10, 1, 40)}).values()
     owed = original().f0_predictor(torch.from_numpy(feed["mel"])).numpy()
     assert owed.shape == (1, 40)

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
-import onnx_ir as ir
 import pytest
-from numpy.typing import NDArray
 
 from converters.cosyvoice2.flow_estimator import STAGE
 from converters.cosyvoice2.flow_estimator_drawn import drawn_stream
 from converters.stages import Evidence, Opened, StageExport, StageOptions
-from surgery.preflight import preflight
 from tests.converters.hubs import no_hub
 from tests.cosyvoice2_estimator import CHUNK, HISTORY, SMALL, by_original, write_flow
+from tests.finished_exports import finished_model, reshaped
 from tests.onnx_runs import open_session, run, snr_db
 
 OUT = "estimator_out"
@@ -42,24 +38,12 @@ def whole(opened: Opened) -> StageExport:
     return opened("s24")
 
 
-def finished(export: StageExport) -> ir.Model:
-    """As the toolkit sees it."""
-    model = export.model
-    for bound in (*export.passes, *preflight("rk3588", export.cuts("rk3588"))):
-        model = bound.rewrite(model).model
-    return model
-
-
-def reshaped(model: ir.Model, feed: Mapping[str, NDArray[np.generic]]) -> dict[str, NDArray[np.generic]]:
-    return {str(value.name): feed[str(value.name)].reshape(value.shape.numpy()) for value in model.graph.inputs}  # type: ignore[union-attr]  # all have shapes
-
-
 def check(proof: Evidence, export: StageExport) -> None:
     """Every comparison holds, those of the finished graph on what the toolkit sees."""
     for item in proof.equalities:
         for name, reference in item.reference.items():
             assert snr_db(np.asarray(reference), np.asarray(item.measured[name])) >= item.minimum_db, (item.gate, name)
-    model = finished(export)
+    model = finished_model(export)
     session = open_session(model)
     for expected in proof.expectations:
         for feed, owed in expected.runs:
@@ -119,7 +103,7 @@ def test_every_comparison_of_the_whole_holds(whole: StageExport) -> None:
 
 
 def test_whole_is_the_original(whole: StageExport) -> None:
-    model = finished(whole)
+    model = finished_model(whole)
     for feeds, real, solver_step in ((whole.feeds, FRAMES, 5), (whole.padded_feeds, 18, 2)):
         got = run(model, reshaped(model, feeds[0]))[OUT].reshape(2, SMALL.mel, FRAMES)
         assert snr_db(by_original(drawn_stream(SMALL, real, solver_step)), got[..., :real]) > 110

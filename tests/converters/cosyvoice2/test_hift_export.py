@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -16,9 +15,9 @@ from converters.cosyvoice2.hift_evidence import interior_equalities
 from converters.cosyvoice2.hift_opening import HiftOpening
 from converters.stages import Opened, Stage, StageExport, StageOptions
 from models.cosyvoice2.hift_config import HOP, receptive_frames
-from surgery.preflight import preflight
 from tests.converters.hubs import no_hub
 from tests.cosyvoice2_hift import SMALL, original, write_hift
+from tests.finished_exports import finished_model, reshaped
 from tests.onnx_runs import open_session, run, snr_db
 
 
@@ -40,18 +39,7 @@ def hift(checkpoint: Path) -> StageExport:
 @pytest.fixture(scope="module")
 def compiled(hift: StageExport) -> ir.Model:
     """As the toolkit sees it."""
-    return finished(hift)
-
-
-def finished(export: StageExport) -> ir.Model:
-    model = export.model
-    for bound in (*export.passes, *preflight("rk3588", export.cuts("rk3588"))):
-        model = bound.rewrite(model).model
-    return model
-
-
-def reshaped(model: ir.Model, feed: Mapping[str, NDArray[np.generic]]) -> dict[str, NDArray[np.generic]]:
-    return {str(value.name): feed[str(value.name)].reshape(value.shape.numpy()) for value in model.graph.inputs}  # type: ignore[union-attr]  # all have shapes
+    return finished_model(hift)
 
 
 def test_hift_is_declared_as_it_is(hift: StageExport) -> None:

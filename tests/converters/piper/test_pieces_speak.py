@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import onnx_ir as ir
 import pytest
 from onnx import TensorProto, helper
 from rknn_tts_runtime import decode_windowed
@@ -18,6 +17,7 @@ from converters.piper.duration_encoder import open_encoder
 from converters.stages import Checkpoint, StageOptions
 from tests.converters.duration_voices import ATTENTIVE, settings, tokens
 from tests.converters.piper.test_duration_encoder import finished
+from tests.finished_exports import reshaped
 from tests.onnx_runs import Array, open_session, run, snr_db
 from tests.vits_writer.recipe import Recipe
 from tests.vits_writer.voice import voice_model, write_voice
@@ -39,12 +39,6 @@ def said(recipe: Recipe, speaker: int) -> tuple[Array, dict[str, Array]]:
     got = run(model, {value.name: feed[value.name] for value in model.graph.input})
     noises = {"noise_latent" if got[name].shape[1] == recipe.latent else "noise_duration": got[name] for name in drawn}
     return got["output"].ravel(), noises
-
-
-def reshaped(graph: ir.Model, feed: dict[str, Array]) -> dict[str, Array]:
-    """What `graph` takes of `feed`, with its unit axes."""
-    shapes = {str(value.name): value.shape.numpy() for value in graph.graph.inputs if value.shape is not None}
-    return {name: feed[name].reshape(shape) for name, shape in shapes.items()}
 
 
 @pytest.mark.parametrize(
