@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
-from itertools import pairwise
 
 from contracts.errors import UserInput
+from converters.number_lists import ascending_numbers
 from converters.stages import StageOptions
 
 STEP = "step"
@@ -28,11 +27,6 @@ MOST_CHUNK, MOST_HISTORY = 64, 1024
 SHORTEST, LONGEST = 16, 1500
 """Frames of an engine that takes all at once: a third of a second, and half a minute, beyond which sentences are cut
 (the reference, Known limits)."""
-
-MOST_LENGTHS = 8
-"""Engines of one ladder: what is more is a slip of the keyboard."""
-
-_LENGTH = re.compile(r"\d{1,9}")
 
 
 @dataclass(frozen=True)
@@ -116,15 +110,8 @@ def _step(options: StageOptions) -> StepSizes:
     return StepSizes(FRAMES_PER_TOKEN * chunk, FRAMES_PER_TOKEN * history)
 
 
-def _lengths(text: str) -> list[int]:
-    words = [word.strip() for word in text.split(",")]
-    lengths = [int(word) for word in words if _LENGTH.fullmatch(word)]
-    ascending = all(one < other for one, other in pairwise(lengths))
-    if len(lengths) != len(words) or not ascending or len(lengths) > MOST_LENGTHS:
-        raise UserInput(
-            f"--lengths {text:.60}: whole numbers of frames are expected, ascending, at most {MOST_LENGTHS} of them: "
-            "200,400."
-        )
+def _lengths(text: str) -> tuple[int, ...]:
+    lengths = ascending_numbers("lengths", text, "frames", "200,400")
     if not SHORTEST <= lengths[0] <= lengths[-1] <= LONGEST:
         raise UserInput(f"--lengths {text:.60}: an engine takes {SHORTEST} to {LONGEST} frames.")
     return lengths

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
-
 from contracts.contract import Window
 from contracts.errors import UserInput
+from converters.number_lists import different_numbers
 from converters.stages import StageOptions
 from models.cosyvoice2.hift_config import CACHE_FRAMES, HOP, MOST_FRAMES, PITCH_FIELD, SAMPLE_RATE
 from surgery.sine_forms import Form
@@ -15,8 +14,6 @@ DEFAULT_BUCKETS = "32,40"
 
 LEAST_FRAMES = 2 * PITCH_FIELD + 1
 """Of a bucket: a pitch sees so many, and a window must be more than what it decodes again."""
-
-_COUNT = re.compile(r"\d{1,9}")
 
 
 def roles(options: StageOptions) -> tuple[str, ...]:
@@ -35,10 +32,7 @@ def widths_of(options: StageOptions) -> tuple[int, ...]:
         UserInput: there are no such buckets.
     """
     asked = DEFAULT_BUCKETS if options.buckets is None else options.buckets
-    words = [word.strip() for word in asked.split(",")]
-    if not all(_COUNT.fullmatch(word) for word in words) or len(set(map(int, words))) != len(words):
-        raise UserInput(f"--buckets {asked:.40}: different numbers of mel frames are expected: {DEFAULT_BUCKETS}.")
-    widths = sorted(map(int, words))
+    widths = different_numbers("buckets", asked, "mel frames", DEFAULT_BUCKETS)
     if widths[0] < LEAST_FRAMES:
         raise UserInput(f"--buckets {asked:.40}: a bucket has {LEAST_FRAMES} mel frames or more.")
     if widths[-1] > MOST_FRAMES:
@@ -46,7 +40,7 @@ def widths_of(options: StageOptions) -> tuple[int, ...]:
             f"--buckets {asked:.40}: a bucket has {MOST_FRAMES} mel frames or fewer: the NPU counts the columns of a "
             "layer, 120 for each, in 13 bits."
         )
-    return tuple(widths)
+    return widths
 
 
 def width_of(role: str) -> int:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
-
 from contracts.errors import UserInput
+from converters.number_lists import different_numbers
 from converters.stages import StageOptions
 from models.cosyvoice2.speaker_config import SEGMENT
 
@@ -19,11 +18,6 @@ encoder at 250 frames, 32 dB apart on a small one."""
 MOST_FRAMES = 1000
 """Of an engine: 10 s."""
 
-MOST_LENGTHS = 8
-"""Engines of one ladder: what is more is a slip of the keyboard."""
-
-_LENGTH = re.compile(r"\d{1,9}")
-
 
 def lengths_of(options: StageOptions) -> tuple[int, ...]:
     """The lengths in frames, ascending.
@@ -32,19 +26,13 @@ def lengths_of(options: StageOptions) -> tuple[int, ...]:
         UserInput: they are no different whole numbers within the limits.
     """
     asked = DEFAULT_LENGTHS if options.lengths is None else options.lengths
-    words = [word.strip() for word in asked.split(",")]
-    lengths = sorted({int(word) for word in words if _LENGTH.fullmatch(word)})
-    if len(lengths) != len(words) or len(lengths) > MOST_LENGTHS:
-        raise UserInput(
-            f"--lengths {asked:.60}: different whole numbers of frames are expected, at most {MOST_LENGTHS} of them, "
-            f"as in {DEFAULT_LENGTHS}."
-        )
+    lengths = different_numbers("lengths", asked, "frames", DEFAULT_LENGTHS)
     if any(length % FRAMES_PER_SEGMENT for length in lengths) or not 0 < lengths[0] <= lengths[-1] <= MOST_FRAMES:
         raise UserInput(
             f"--lengths {asked:.60}: an engine of the speaker encoder takes {FRAMES_PER_SEGMENT} frames or a multiple "
             f"of that, up to {MOST_FRAMES}, 100 a second; longer speech is cropped, and shorter repeated."
         )
-    return tuple(lengths)
+    return lengths
 
 
 def roles(options: StageOptions) -> tuple[str, ...]:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
-from itertools import pairwise
-
 from contracts.errors import UserInput
+from converters.number_lists import ascending_numbers
 from converters.stages import StageOptions
 
 DEFAULT_LENGTHS = "110,200,250,400"
@@ -13,9 +11,6 @@ DEFAULT_LENGTHS = "110,200,250,400"
 
 SHORTEST, LONGEST = 16, 2000
 """Frames: a third of a second, and the longest that the reference compiled."""
-
-MOST_LENGTHS = 8
-"""Engines of one ladder: what is more is a slip of the keyboard."""
 
 LOADED_FRAMES, REFUSED_FRAMES = 500, 900
 """The longest engine of the reference that a board loads, and the shortest that it does not (reference, The IOVA
@@ -26,8 +21,6 @@ BEYOND = (
     "addresses for one mapping, and those asked for 4.7 and more"
 )
 """What a person should know of long engines (the same)."""
-
-_LENGTH = re.compile(r"\d{1,9}")
 
 
 def roles(options: StageOptions) -> tuple[str, ...]:
@@ -46,19 +39,12 @@ def lengths_of(options: StageOptions) -> tuple[int, ...]:
         UserInput: they are no ascending whole numbers within the limits.
     """
     asked = DEFAULT_LENGTHS if options.lengths is None else options.lengths
-    words = [word.strip() for word in asked.split(",")]
-    lengths = [int(word) for word in words if _LENGTH.fullmatch(word)]
-    ascending = all(one < other for one, other in pairwise(lengths))
-    if len(lengths) != len(words) or not ascending or len(lengths) > MOST_LENGTHS:
-        raise UserInput(
-            f"--lengths {asked:.60}: whole numbers of frames are expected, ascending, at most {MOST_LENGTHS} of them, "
-            f"as in {DEFAULT_LENGTHS}."
-        )
+    lengths = ascending_numbers("lengths", asked, "frames", DEFAULT_LENGTHS)
     if lengths[0] < SHORTEST:
         raise UserInput(f"--lengths {asked:.60}: an engine takes {SHORTEST} frames or more; what is shorter is padded.")
     if lengths[-1] > LONGEST:
         raise UserInput(f"--lengths {asked:.60}: an engine takes {LONGEST} frames at most, for {BEYOND}.")
-    return tuple(lengths)
+    return lengths
 
 
 def stem_of(length: int) -> str:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import re
-from itertools import pairwise
-
 from contracts.contract import Contract, Drift, TensorSpec
 from contracts.errors import UserInput
 from contracts.thresholds import SIMULATOR
+from converters.number_lists import ascending_numbers
 from converters.piper.decoder import VOICE
 from converters.piper.duration_evidence import DurationOriginal, evidence_of
 from converters.piper.duration_host import duration_parts
@@ -27,9 +25,6 @@ DEFAULT_WIDTHS = "128,192"
 NARROWEST, WIDEST = 5, 512
 """Tokens. Below VITS's window of 4 exporters cut the embeddings of distances, and do not pad them: no sentence is so
 short, for one phoneme is 5 ids. The reference tried no more than the latter."""
-
-MOST_WIDTHS = 8
-"""Engines of one ladder: what is more is a slip of the keyboard."""
 
 BANDED: Form = "banded"
 GATHER: Form = "gather"
@@ -57,8 +52,6 @@ small random voices at 24; the rest is for other voices."""
 REMEMBERED_RUNS = 32
 """Of the encoder cut out: four feeds and four expectations a width, and every width asks for the shortest again."""
 
-_WIDTH = re.compile(r"\d{1,4}")
-
 
 def roles(options: StageOptions) -> tuple[str, ...]:
     """The engines that `options` ask for, one a width: "n128" takes 128 tokens.
@@ -78,17 +71,10 @@ def widths_of(options: StageOptions) -> tuple[int, ...]:
         UserInput: they are no ascending whole numbers from 5 to 512.
     """
     asked = DEFAULT_WIDTHS if options.widths is None else options.widths
-    words = [word.strip() for word in asked.split(",")]
-    widths = [int(word) for word in words if _WIDTH.fullmatch(word)]
-    ascending = all(one < other for one, other in pairwise(widths))
-    if len(widths) != len(words) or not ascending or len(widths) > MOST_WIDTHS:
-        raise UserInput(
-            f"--widths {asked:.60}: whole numbers of tokens are expected, ascending, at most {MOST_WIDTHS} of them, as "
-            f"in {DEFAULT_WIDTHS}."
-        )
+    widths = ascending_numbers("widths", asked, "tokens", DEFAULT_WIDTHS)
     if not all(NARROWEST <= width <= WIDEST for width in widths):
         raise UserInput(f"--widths {asked:.60}: an engine takes {NARROWEST} to {WIDEST} tokens.")
-    return tuple(widths)
+    return widths
 
 
 def stem_of(width: int, options: StageOptions) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from contracts.thresholds import SIMULATOR_DB
-from converters import cosyvoice_quality
+from converters import cosyvoice_quality, number_lists
 from converters.cosyvoice2 import (
     f0_export,
     flow_encoder_evidence,
@@ -233,7 +233,7 @@ def test_defaults_and_limits_of_cosyvoice2_are_the_codes() -> None:
         f"`--history` up to {encoder.MOST_HISTORY} tokens, {encoder.DEFAULT_HISTORY} by default: 14 s",
         f"`--chunk` 1 to {estimator.MOST_CHUNK} tokens (two frames each), {estimator.DEFAULT_CHUNK} by default",
         f"`--history` up to {estimator.MOST_HISTORY} tokens, {estimator.DEFAULT_HISTORY} by default: 5.1 s",
-        f"without states: {estimator.SHORTEST} to {estimator.LONGEST} frames, at most {estimator.MOST_LENGTHS} lengths",
+        f"without states: {estimator.SHORTEST} to {estimator.LONGEST} frames, at most {number_lists.MOST} lengths",
         f"`--buckets {hift_geometry.DEFAULT_BUCKETS}` are the widths in mel frames, {buckets}, one engine each",
         f"`LENGTHS={speaker_lengths.DEFAULT_LENGTHS}` are frames, 100 a second, one engine each: {segments}",
     )
@@ -287,7 +287,7 @@ def test_a_streams_time_is_the_sum_of_its_engines() -> None:
 def test_limits_of_cosyvoice3_are_the_codes() -> None:
     text = told(THIRD)
     assert f"LENGTHS={flow_geometry.DEFAULT_LENGTHS}" in THIRD.read_text(encoding="utf-8")
-    least, most, lengths = flow_geometry.SHORTEST, flow_geometry.LONGEST, flow_geometry.MOST_LENGTHS
+    least, most, lengths = flow_geometry.SHORTEST, flow_geometry.LONGEST, number_lists.MOST
     assert f"{least} to {most}, ascending, at most {lengths} of them" in text
     assert f"Past {flow_geometry.LOADED_FRAMES} frames" in text
 

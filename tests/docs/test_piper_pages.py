@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from contracts.errors import EXIT_DONE, EXIT_FAILED, EXIT_REFUSED
+from converters import number_lists
 from converters.piper import duration_encoder
 from converters.stages import StageOptions
 from rknn_tts.many import report_of_many
@@ -50,7 +51,7 @@ def test_widths_of_the_durations_page_are_the_codes() -> None:
     text = prose(DURATIONS)
     assert f"{asked.replace(',', ' and ')} are the default" in text
     assert f"{duration_encoder.WIDEST} is the widest, {duration_encoder.NARROWEST} the narrowest" in text
-    assert duration_encoder.MOST_WIDTHS == 8
+    assert number_lists.MOST == 8
     assert "eight widths the most" in text
     assert f"up to {duration_encoder.KEPT_WIDTH} tokens" in text
 
