@@ -85,6 +85,7 @@ def _found_on(export: StageExport, says: Precision, options: StageOptions) -> _F
         return _Found(export.feeds, OWN_FEEDS, "inputs that it is judged on as well", export.feeds)
     path = Path(options.calibration)
     least = says.least_windows * says.held_out // (says.held_out - 1) if says.held_out else says.least_windows
+    least = max(least, says.held_out or 0)  # one is held out at least
     windows, told = read_calibration(path, fed_inputs(export.model), least), f"inputs of {path.name}"
     if says.held_out is None:
         return _Found(windows, FROM_FILE, told, export.feeds)

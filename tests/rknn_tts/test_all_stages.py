@@ -126,12 +126,18 @@ def nothing_is_built(patch: pytest.MonkeyPatch) -> None:
 def test_every_stage_is_written_with_one_manifest_and_the_digests_of_all(workshop: Workshop) -> None:
     done = build(workshop)
     assert workshop.files() == ALL | LOGS
+    members = [f"{stem}.json" for stem in STEMS.values()]
+    manifests = {name: workshop.json(f"{ENGINES}/{name}") for name in members}
     assert workshop.json(f"{ENGINES}/twin.set.json") == {
         "schema": "rknn-tts/set/1",
-        "members": [f"{stem}.json" for stem in STEMS.values()],
+        "members": members,
         "roles": {name: f"{stem}.rknn" for name, stem in STEMS.items()},
         "cache": None,
-        "aperture": workshop.json(f"{ENGINES}/twin.set.json")["aperture"],
+        "aperture": {
+            "budget_bytes": 3900 << 20,
+            "context_bytes": {name: told["aperture"]["context_bytes"] for name, told in manifests.items()},
+            "together": [members],
+        },
     }
     assert workshop.json(f"{ENGINES}/twin-net.set.json")["members"] == ["twin-net-full.json", "twin-net-short.json"]
     told = checked(workshop.folder / ENGINES)

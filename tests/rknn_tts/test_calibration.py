@@ -156,6 +156,15 @@ def test_export_is_judged_on_the_last_inputs_of_a_file_which_ranges_are_not_foun
     assert made.notes[1].endswith("found on 7 inputs of set.npz; it is judged on the last 2 there.")
 
 
+def test_file_of_few_inputs_leaves_one_to_be_judged_on(tmp_path: Path) -> None:
+    few = stage(Precision("w8a8", least_windows=2, held_out=4), "precision", "calibration")
+    rows = np.arange(1, 17, dtype=np.float32).reshape(4, 4)
+    made = in_precision(export(), few, StageOptions(calibration=str(npz(tmp_path, x=rows))))
+    assert [len(made.calibration), len(made.feeds)] == [3, 1]
+    with pytest.raises(UserInput, match="holds 3 inputs, and 4 are needed at least"):
+        in_precision(export(), few, StageOptions(calibration=str(npz(tmp_path, x=rows[:3]))))
+
+
 @pytest.mark.parametrize(("rows", "enough"), [(8, False), (9, True)])
 def test_file_must_leave_enough_inputs_when_some_are_held_out(rows: int, enough: bool, tmp_path: Path) -> None:
     options = StageOptions(calibration=str(npz(tmp_path, x=np.ones((rows, 4), np.float32))))
