@@ -33,7 +33,7 @@ from models.cosyvoice2.estimator_config import PAIR
 from models.cosyvoice2.estimator_graphs import COND, MASK, MU, OUT, SPKS, TIME, T, Time, X, state_shapes
 
 GRAPH_DB = 100.0
-"""Of one arithmetic in two programs, whose sums are in another order: 110 to 126 measured (docs/cosyvoice.md)."""
+"""Of one arithmetic in two programs, whose sums are in another order: 110 to 126 measured (docs/cosyvoice2.md)."""
 
 HOST_DB = 90.0
 """Of sines of up to 1000 radians in fp32, of which a last bit is 6e-5 radians."""
