@@ -69,6 +69,8 @@ def test_contract_names_what_is_carried_and_what_is_proven(steady: StageExport) 
     assert all(shapes[state.input] == shapes[state.output] for state in contract.state)
     assert shapes["mu"] == (1, 10, 1, 8)
     assert contract.thresholds == {"simulator": 40.0}
+    bounds = {item.figure: item.bound for item in contract.quality if item.output == "mu"}
+    assert bounds == {"mel_cosine": 0.999989, "mel_l1_relative": 0.004, "mel_l1": None}
     assert contract_fault(contract) is None
 
 

@@ -40,6 +40,8 @@ def whole(opened: Opened) -> StageExport:
 
 def check(proof: Evidence, export: StageExport) -> None:
     """Every comparison holds, those of the finished graph on what the toolkit sees."""
+    bounds = [each.minimum_db for each in proof.equalities] + [each.minimum_db for each in proof.expectations]
+    assert min(bounds) >= 90
     for item in proof.equalities:
         for name, reference in item.reference.items():
             assert snr_db(np.asarray(reference), np.asarray(item.measured[name])) >= item.minimum_db, (item.gate, name)
@@ -51,6 +53,14 @@ def check(proof: Evidence, export: StageExport) -> None:
             for name, reference in owed.items():
                 cut = got[name].reshape(*reference.shape[:-1], -1)[..., : reference.shape[-1]]
                 assert snr_db(np.asarray(reference), cut) >= expected.minimum_db, (expected.gate, name)
+
+
+@pytest.mark.parametrize("role", ["step", "s24"])
+def test_either_owes_what_the_reference_reports(opened: Opened, role: str) -> None:
+    contract = opened(role).contract
+    assert contract.thresholds == {"simulator": 40.0}
+    bounds = {item.figure: item.bound for item in contract.quality if (item.output, item.mask) == (OUT, "mask")}
+    assert bounds == {"mel_cosine": 0.999989, "mel_l1_relative": 0.004, "mel_l1": None}
 
 
 def test_step_is_declared_as_it_is(step: StageExport) -> None:

@@ -58,6 +58,8 @@ def test_the_contract_has_the_published_ends(export: StageExport) -> None:
     ]
     assert [(spec.name, spec.shape) for spec in contract.outputs] == [(OUT, (2, 20, 20))]
     assert contract.thresholds == {"simulator": 40.0}
+    bounds = {item.figure: item.bound for item in contract.quality if (item.output, item.mask) == (OUT, "mask")}
+    assert bounds == {"mel_cosine": 0.9999, "mel_l1_relative": 0.01, "mel_l1": None}
     assert contract_fault(contract) is None
 
 
