@@ -195,13 +195,13 @@ def _load(model: Model, options: onnxruntime.SessionOptions) -> tuple[onnxruntim
         light, lent = _without_large_weights(light)
     left = [v.const_value for n, v in light.graph.initializers.items() if v.const_value is not None and n not in lent]
     if sum(tensor.nbytes for tensor in left) < IN_MEMORY_BYTES:
-        if lent:
-            options.add_external_initializers(list(lent), list(lent.values()))
         timed = options.graph_optimization_level != onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
         if sum(tensor.nbytes for tensor in tensors) >= UNCOPIED_BYTES and not timed:
             options.add_session_config_entry("session.disable_prepacking", "1")
             for name, value in lent.items():
                 options.add_initializer(name, value)
+        elif lent:
+            options.add_external_initializers(list(lent), list(lent.values()))
         return session(ir.serde.serialize_model(light).SerializeToString())
     lent.clear()
     with tempfile.TemporaryDirectory(prefix="rknn-tts-") as folder:

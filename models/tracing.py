@@ -43,7 +43,10 @@ def traced(
             **options,
         )
     assert program is not None
-    model = program.model
+    model = program.model.clone()
+    # The exporter's rules know the last graph they looked at, and with it the module's weights (torch 2.13).
+    for value in program.model.graph.initializers.values():
+        value.const_value = None
     model.opset_imports[""] = OPSET
     return model
 

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import gc
 import logging
 import warnings
+import weakref
 
 import numpy as np
 import onnx
@@ -43,6 +45,18 @@ def test_traced_graph_has_the_names_the_shapes_and_the_opset() -> None:
     assert [value.name for value in model.graph.outputs] == ["y", "last"]
     assert model.opset_imports[""] == OPSET == 18
     onnx.checker.check_model(ir.to_proto(model), full_check=True)
+
+
+def test_weights_of_what_was_traced_go_with_it() -> None:
+    module = nn.Sequential(nn.Conv1d(4, 4, 3), nn.Mish(), nn.Conv1d(4, 4, 1))
+    model = traced(module, (torch.zeros(1, 4, 8),), ["x"], ["y"])
+    weights = [weakref.ref(weight) for weight in module.parameters()]
+    held = [value.const_value for value in model.graph.initializers.values() if value.const_value is not None]
+    assert len(held) >= len(weights)
+    assert all(np.isfinite(tensor.numpy()).all() for tensor in held)
+    del module, model, held
+    gc.collect()
+    assert [weight() for weight in weights] == [None] * 4
 
 
 def test_traced_graph_computes_what_the_module_does() -> None:
