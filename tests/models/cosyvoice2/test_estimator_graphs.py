@@ -24,6 +24,7 @@ from models.cosyvoice2.estimator_graphs import (
     carried_states,
     input_shapes,
     new_name,
+    score_bias,
     state_shapes,
     step_graph,
     tail_shapes,
@@ -182,3 +183,9 @@ def test_step_graph_is_its_module(tiny: Estimator) -> None:
     for reference, name in zip(owed, got, strict=True):
         assert snr_db(reference, got[name]) > 100, name
     np.testing.assert_array_equal(got["new_valid"].flatten(), np.arange(CHUNK) < CHUNK - 2)
+
+
+def test_each_row_of_guidance_has_the_bias_of_its_own_mask() -> None:
+    bias = score_bias(torch.tensor([[[1.0, 0.0, 1.0]], [[0.0, 1.0, 1.0]]]), TINY)
+    rows = [[0.0, -1e4, 0.0]] * TINY.heads + [[-1e4, 0.0, 0.0]] * TINY.heads
+    assert bias.squeeze(1).tolist() == rows
