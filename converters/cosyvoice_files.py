@@ -28,6 +28,9 @@ LLM, CAMPPLUS = "llm.pt", "campplus.onnx"
 IN_FLOW = "decoder.estimator."
 """Begins the names of the estimator's tensors in a `flow.pt`; what else is there is the encoder's."""
 
+ONNX = ".onnx"
+"""Ends the name of a graph, beside which its external data stands, under its name and something more."""
+
 RELEASED = frozenset({FLOW, ESTIMATOR, HIFT, LLM, CAMPPLUS})
 
 _NOTE = (
@@ -55,10 +58,19 @@ def locator(family: str, stage: str, files: Sequence[str], recipe: str, extras: 
             return Checkpoint(
                 Path(RANDOM), source, note=_NOTE.format(name=f"{family} {stage}"), files=(), extras=extras
             )
-        path = find_file(fetch_hub(text, files) if text.startswith(HUB) else Path(text), files, text)
+        path = find_file(_fetched(text, files, fetch_hub) if text.startswith(HUB) else Path(text), files, text)
         return Checkpoint(path, Source(_called(path), sha256_of(path), "checkpoint"), files=(path,), extras=extras)
 
     return locate
+
+
+def _fetched(text: str, files: Sequence[str], fetch_hub: FetchHub) -> Path:
+    """The folder of a place on a hub, with the first of `files` that it has, and no other: they have up to 1.3 GB."""
+    for name in files:
+        folder = fetch_hub(text, (f"{name}*" if name.endswith(ONNX) else name,))
+        if (folder / name).is_file():
+            break
+    return folder
 
 
 def _called(path: Path) -> str:

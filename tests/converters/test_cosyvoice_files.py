@@ -53,15 +53,22 @@ def test_what_is_made_of_a_release_is_called_after_it(tmp_path: Path) -> None:
     assert LOCATE("hf://them/CosyVoice3", lambda *_: snapshot).source.name == "CosyVoice3.pt"
 
 
-def test_a_place_on_a_hub_is_fetched_with_the_files_of_the_stage_alone(release: Path) -> None:
+def test_of_a_place_on_a_hub_no_file_is_fetched_but_the_best_that_it_has(release: Path) -> None:
     asked: list[tuple[str, Sequence[str]]] = []
 
     def fetch(reference: str, patterns: Sequence[str]) -> Path:
-        asked.append((reference, patterns))
+        asked.append((reference, tuple(patterns)))
         return release
 
-    assert LOCATE("hf://them/CosyVoice3", fetch).path == release / FLOW
-    assert asked == [("hf://them/CosyVoice3", FILES)]
+    place = "hf://them/CosyVoice3"
+    assert LOCATE(place, fetch).path == release / FLOW
+    assert asked == [(place, (FLOW,))]
+    (release / FLOW).unlink()
+    assert LOCATE(place, fetch).path == release / ESTIMATOR
+    assert asked[1:] == [(place, (FLOW,)), (place, (f"{ESTIMATOR}*",))]  # and its external data
+    (release / ESTIMATOR).unlink()
+    with pytest.raises(UserInput, match=f"{place}: holds no flow.pt or flow.decoder.estimator.fp32.onnx"):
+        LOCATE(place, fetch)
 
 
 def test_random_is_marked_and_of_its_own_digest() -> None:
