@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 
 import numpy as np
+import onnx_ir as ir
 
+from contracts.errors import Refusal
 from contracts.verdicts import Verdict, at_most
 from converters.stages import FloatArray
-from surgery.sine_forms import covered_by
+from surgery.declaration import Pass
+from surgery.rewrite_sines import rewrite_sines
+from surgery.sine_forms import Form, covered_by
 
 SITE_MARGIN, CHANNEL_MARGIN = 1.5, 2.0
 """How much further than what was seen a sine is folded, and each of its channels, as far as the sine goes. Measured on
@@ -50,3 +55,28 @@ def reach_verdict(reaches: Sequence[FloatArray], seen: Sequence[FloatArray], wha
         "of the covered range",
         f"the largest argument of {len(shares)} sines on {what} that the reach was not measured on (sine {site})",
     )
+
+
+def cuts_in_order(
+    model: ir.Model, reaches: Sequence[FloatArray], form: Form, path: Path
+) -> Callable[[str | None], tuple[Pass, ...]]:
+    """A stage's own cuts for a target: its sines, to be in `form`.
+
+    Args:
+        model: the exported graph.
+        reaches: of each of its sines in order, by channel.
+        form: of all of them.
+        path: the checkpoint, for a sentence.
+
+    Raises:
+        Refusal: the graph has other sines.
+    """
+    sines = [node.outputs[0] for node in model.graph if node.op_type == "Sin"]
+    channels = [value.shape[1] if value.shape is not None else None for value in sines]
+    if channels != [len(reach) for reach in reaches]:
+        raise Refusal(
+            f"{path}: the exported graph's {len(sines)} sines are not the {len(reaches)} of its module, in order: this "
+            "version of torch exports it otherwise."
+        )
+    reach = {str(value.name): part for value, part in zip(sines, reaches, strict=True)}
+    return lambda target: (rewrite_sines(form=form, reach_pi=reach, target=target),)

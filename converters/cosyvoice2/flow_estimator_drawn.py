@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import cos, pi, sqrt
+from math import sqrt
 
 import numpy as np
 from numpy.typing import NDArray
 
 from contracts.seed import SEED
+from converters.cosyvoice_solver import time_of
 from models.cosyvoice2.estimator_config import PAIR, EstimatorConfig
 
 FloatArray = NDArray[np.float32]
-
-SOLVER_STEPS = 10
-"""Upstream's Euler steps, at the times 1 - cos(pi k / 20)."""
 
 PROMPT_FRAMES = 24
 """At a stream's start, whose mel the estimator is given: about half a second."""
@@ -53,11 +51,6 @@ def drawn_stream(config: EstimatorConfig, frames: int, solver_step: int) -> Stre
     spks[1] = 0
     t = np.full(PAIR, time_of(solver_step), np.float32)
     return Stream(x, mu, cond, t, spks)
-
-
-def time_of(solver_step: int) -> float:
-    """The time of a step of the solver, from 0."""
-    return 1 - cos(pi / 2 * solver_step / SOLVER_STEPS)
 
 
 def _rows(mel: int, frames: int, number: int) -> FloatArray:

@@ -24,9 +24,10 @@ import torch
 from rknn_tts_runtime.carried_state import walk_states
 
 from contracts.verdicts import Measurement
-from converters.cosyvoice2.flow_estimator_drawn import SOLVER_STEPS, Stream, drawn_stream, time_of
+from converters.cosyvoice2.flow_estimator_drawn import Stream, drawn_stream
 from converters.cosyvoice2.flow_estimator_geometry import STEP, StepSizes
 from converters.cosyvoice2.flow_estimator_opening import EstimatorOpening
+from converters.cosyvoice_solver import SOLVER_STEPS, time_of
 from converters.measured_snr import snr_db
 from converters.stages import Array, Equality, Evidence, Expectation, FloatArray
 from models.cosyvoice2.estimator_config import PAIR

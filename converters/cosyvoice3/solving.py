@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import cos, pi, sqrt
+from math import sqrt
 
 import numpy as np
 
 from contracts.seed import SEED
+from converters.cosyvoice_solver import time_of
 from converters.stages import Array
 from models.draws import uniform
-
-SOLVER_STEPS = 10
-"""Upstream's Euler steps, at the times 1 - cos(pi k / 20)."""
 
 PROMPT_SHARE = 3
 """One frame in so many belongs to the prompt, whose mel the estimator is given."""
@@ -21,9 +19,9 @@ _EVEN = sqrt(3.0)
 """Numbers from -sqrt(3) to sqrt(3) have a root mean square of one, as a flow's noise."""
 
 
-def time_of(step: int) -> float:
+def rounded_time(step: int) -> float:
     """The time of a solver's step, from 0, rounded to fp16: what an engine makes of it."""
-    return float(np.float16(1 - cos(pi / 2 * step / SOLVER_STEPS)))
+    return float(np.float16(time_of(step)))
 
 
 def shown(shapes: Mapping[str, tuple[int, ...]], real: int, step: int) -> dict[str, Array]:
@@ -39,7 +37,7 @@ def shown(shapes: Mapping[str, tuple[int, ...]], real: int, step: int) -> dict[s
     feed: dict[str, Array] = {
         name: uniform(f"cosyvoice3 {name}", shape, SEED, -_EVEN, _EVEN) for name, shape in shapes.items()
     }
-    feed["t"] = np.full(shapes["t"], time_of(step), np.float32)
+    feed["t"] = np.full(shapes["t"], rounded_time(step), np.float32)
     feed["mask"] = np.broadcast_to(np.arange(shapes["mask"][-1]) < real, shapes["mask"]).astype(np.float32)
     feed["x"][1] = feed["x"][0]
     feed["cond"][..., -(-real // PROMPT_SHARE) : real] = 0.0

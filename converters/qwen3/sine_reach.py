@@ -6,14 +6,12 @@ from collections.abc import Callable, Sequence
 
 import onnx_ir as ir
 
-from contracts.errors import Refusal
 from contracts.verdicts import Verdict
 from converters.qwen3.opening import Opening
 from converters.qwen3.streams import FloatArray
-from converters.sine_reach import reach_verdict, reaches_for
+from converters.sine_reach import cuts_in_order, reach_verdict, reaches_for
 from models.qwen3.config import DILATIONS
 from surgery.declaration import Pass
-from surgery.rewrite_sines import rewrite_sines
 from surgery.sine_forms import FOLDED
 
 
@@ -35,16 +33,6 @@ def sine_cuts(
     Raises:
         Refusal: the graph's sines are not the module's.
     """
-    sines = [node.outputs[0] for node in model.graph if node.op_type == "Sin"]
     # Those up to the first block's end stand in the graph once, the others twice: body, then head.
     first = 1 + 2 * len(DILATIONS)
-    order = [*reaches, *reaches[first:]]
-    channels = [value.shape[1] if value.shape is not None else None for value in sines]
-    if channels != [len(reach) for reach in order]:
-        raise Refusal(
-            f"{opening.file.path}: the exported graph's {len(sines)} sines are not the {len(order)} of its module, in "
-            "order: this version of torch exports it otherwise."
-        )
-    reach = {str(value.name): part for value, part in zip(sines, order, strict=True)}
-    form = opening.geometry.form
-    return lambda target: (rewrite_sines(form=form, reach_pi=reach, target=target),)
+    return cuts_in_order(model, [*reaches, *reaches[first:]], opening.geometry.form, opening.file.path)

@@ -1,11 +1,16 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
+import onnx_ir as ir
 import pytest
 from numpy.typing import NDArray
 
+from contracts.errors import Refusal
 from contracts.verdicts import Status
-from converters.sine_reach import reach_verdict, reaches_for
+from converters.sine_reach import cuts_in_order, reach_verdict, reaches_for
+from surgery.sine_forms import Form
 
 FloatArray = NDArray[np.float32]
 
@@ -52,3 +57,22 @@ def test_reach_verdict_fails_when_an_argument_is_no_number() -> None:
 def test_reach_verdict_needs_a_sight_of_every_sine() -> None:
     with pytest.raises(ValueError, match="is longer than"):
         reach_verdict([reach(1), reach(1)], [reach(1)], "other words")
+
+
+def two_sines() -> ir.Model:
+    return ir.from_onnx_text(
+        """<ir_version: 8, opset_import: ["" : 17]>
+        net (float[1, 2, 4] a, float[1, 3, 4] b) => (float[1, 2, 4] c, float[1, 3, 4] d) { c = Sin(a) d = Sin(b) }"""
+    )
+
+
+def test_cuts_in_order_are_one_pass_over_the_sines() -> None:
+    (cut,) = cuts_in_order(two_sines(), [reach(1, 2), reach(3, 4, 5)], Form.EXACT, Path("x.pt"))("rk3588")
+    assert cut.declaration.name == "rewrite_sines"
+
+
+@pytest.mark.parametrize("reaches", [[reach(1, 2)], [reach(3, 4, 5), reach(1, 2)]])
+def test_cuts_in_order_refuse_other_sines(reaches: list[FloatArray]) -> None:
+    told = f"^x.pt: the exported graph's 2 sines are not the {len(reaches)} of its module, in order"
+    with pytest.raises(Refusal, match=told):
+        cuts_in_order(two_sines(), reaches, Form.EXACT, Path("x.pt"))

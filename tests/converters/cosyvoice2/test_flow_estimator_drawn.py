@@ -7,7 +7,7 @@ from math import cos, pi
 import numpy as np
 import pytest
 
-from converters.cosyvoice2.flow_estimator_drawn import PROMPT_FRAMES, time_of
+from converters.cosyvoice2.flow_estimator_drawn import PROMPT_FRAMES
 from tests.cosyvoice2_estimator import drawn
 
 
@@ -26,5 +26,4 @@ def test_second_row_has_the_noise_and_no_conditions() -> None:
 
 @pytest.mark.parametrize(("step", "time"), [(0, 0.0), (5, 1 - cos(pi / 4)), (10, 1.0)])
 def test_times_are_the_solvers(step: int, time: float) -> None:
-    assert time_of(step) == pytest.approx(time)
     assert drawn(3, step).t.tolist() == pytest.approx([time, time])

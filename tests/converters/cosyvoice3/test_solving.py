@@ -7,13 +7,13 @@ from math import cos, pi
 import numpy as np
 import pytest
 
-from converters.cosyvoice3.solving import shown, time_of
+from converters.cosyvoice3.solving import rounded_time, shown
 from models.cosyvoice3.layout import input_shapes
 from tests.cosyvoice3_files import REDUCED
 
 
 def test_times_are_the_solvers_as_fp16_holds_them() -> None:
-    times = [time_of(step) for step in range(10)]
+    times = [rounded_time(step) for step in range(10)]
     assert times[0] == 0.0
     assert all(float(np.float16(time)) == time for time in times)
     assert times == pytest.approx([1 - cos(0.5 * pi * step / 10) for step in range(10)], abs=3e-4)
@@ -26,7 +26,7 @@ def test_the_second_row_has_the_first_ones_noise_and_no_conditions() -> None:
     np.testing.assert_array_equal(feed["x"][0], feed["x"][1])
     assert not any(feed[name][1, ..., :9].any() for name in ("mu", "cond", "spks"))
     assert all(feed[name][0].any() for name in ("mu", "cond", "spks"))
-    assert np.all(feed["t"] == time_of(4))
+    assert np.all(feed["t"] == rounded_time(4))
 
 
 def test_a_third_is_the_prompts_and_padding_is_masked_and_not_zero() -> None:
