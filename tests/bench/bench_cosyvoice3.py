@@ -25,7 +25,7 @@ LEAST_DB, LEAST_FP32_DB = 40.0, 100.0
 """Issue 8: of the simulator, and of a padded run against the exact one."""
 
 LEAST_COSINE = 0.9999
-"""Issue 8: as the reference reports it of its flow."""
+"""Our own bound (docs/cosyvoice3.md): the reference reports no cosine of this flow."""
 
 MOST_CPU_RW_MB = 0.01
 """Of the time's layers, which are all that the CPU has: two numbers each."""
