@@ -106,7 +106,11 @@ class Request:
     )
     sample_rate: int | None = _option("Samples per second, for a checkpoint that does not state it.", CONVERTING)
     config: str | None = _option("The model's config.json, where it does not stand beside the checkpoint.", CONVERTING)
-    member: str | None = _option("Only this one of a stage's engines: full or short (kokoro).", CONVERTING)
+    member: str | None = _option(
+        "Only this one of a stage's engines: full or short (kokoro), main, first or window (qwen3), first or steady "
+        "(cosyvoice2's flow_encoder), step or s200 (flow_estimator).",
+        CONVERTING,
+    )
     norm: str | None = _option(
         "How the engine for whole windows normalises: native (the default) or gap (means by pooling).",
         CONVERTING,

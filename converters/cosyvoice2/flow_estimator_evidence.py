@@ -216,7 +216,7 @@ def _short(opening: EstimatorOpening, sizes: StepSizes, real: int) -> Expectatio
 
 def _measured(opening: EstimatorOpening, sizes: StepSizes, walk: Walk) -> tuple[Measurement, ...]:
     chunks = opening.whole(walk.stream, sizes.frames)
-    behind = -(-sizes.history // sizes.frames) * sizes.frames
+    behind = (sizes.history // sizes.frames + 1) * sizes.frames  # from here on, chunks do not see all before them
     return (
         Measurement(
             name="stepwise.past_history",
