@@ -21,14 +21,17 @@ SAME_DB = 0.5
 """Between the simulator's figure here and the page's: sums of other machines end in other digits."""
 
 _BUILD = "build."
+_BUILDING = f"building for {TARGET}"
+"""What is said where the toolkit runs, and not where its engine is found; behind it, of which engine."""
 _ROW = re.compile(r"^\| ([^|]+) \| ([\d.]+) MB \| ([\d.]+) \| (\d+) \| (\d+) \| (\d+) \| ([\d.]+) dB \|", re.MULTILINE)
 
 
 @dataclass(frozen=True)
 class Cost:
-    """Of one engine, and of its build where it was built and not found.
+    """Of one engine, and of its build, which may have been an earlier command's.
 
     Attributes:
+        stage, role: what the engine is called among others.
         nodes: of its graph, constants not counted.
         size_mb, layers, mcycles, rw_mb, modelled_ms: of the file and the layer table.
         cpu: layers on the CPU, by operator, without inputs and outputs; cpu_rw_mb: their traffic.
@@ -36,9 +39,11 @@ class Cost:
         context_mib, mapping_mib: what it takes of the address space, in all and in one mapping.
         gates: what each gate and figure of quality measured, by its name.
         build: seconds (`wall`, `cpu`) and `peak_memory` in MB of the toolkit's process, its simulator included in the
-            memory; empty where the engine was found.
+            memory.
     """
 
+    stage: str | None
+    role: str | None
     nodes: int
     size_mb: float
     layers: int
@@ -72,6 +77,8 @@ def cost_of(manifest: Manifest) -> Cost:
     assert aperture is not None
     figures = {figure.name: float(figure.measured or 0) for figure in manifest.measurements}
     return Cost(
+        stage=manifest.stage,
+        role=manifest.role,
         nodes=manifest.onnx.nodes,
         size_mb=manifest.engine.bytes / 1e6,
         layers=layers.count,
@@ -105,7 +112,15 @@ class Run:
     @property
     def built(self) -> set[str]:
         """Which of the engines it built, and did not find."""
-        return {stem for stem, cost in self.engines.items() if cost.build}
+        said = {
+            text.partition(": ")[0].removeprefix(_BUILDING) for _, text in self.measured.stamps if _BUILDING in text
+        }
+        return {
+            stem
+            for stem, cost in self.engines.items()
+            if said & {f" ({cost.stage} {cost.role})", f" ({cost.role})", f" ({cost.stage})"}
+            or (len(self.engines) == 1 and "" in said)
+        }
 
 
 def run(family: str, folder: Path, cache: Path, *options: str) -> Run:
@@ -144,7 +159,7 @@ def lines_of(runs: Sequence[Run]) -> list[str]:
         for stem, cost in each.engines.items():
             gate, least = cost.least_fp32
             build, db = cost.build, cost.gates.get("simulator")
-            made = f"{build['cpu']:.0f} s of CPU, {build['peak_memory']:.0f} MB" if build else "found"
+            made = f"{build['cpu']:.0f} s of CPU, {build['peak_memory']:.0f} MB" if stem in each.built else "found"
             lines.append(
                 f"{stem}: {cost.nodes} nodes, {cost.size_mb:.1f} MB, {cost.modelled_ms:.2f} modelled ms, {cost.layers} "
                 f"layers, on the CPU {cost.cpu or 'nothing'}, REGTASK {cost.regtask}, {cost.context_mib:.0f} MiB, "
