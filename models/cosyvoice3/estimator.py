@@ -15,7 +15,7 @@ from torch.nn import functional
 from models.cosyvoice3.config import PAIR
 from models.cosyvoice3.dit import Block, Dit, Modulation, normed, rotary_angles
 from models.cosyvoice3.layout import BLOCK_MODULATIONS, OUT_MODULATIONS
-from models.cosyvoice3.npu_attention import NpuAttention
+from models.cosyvoice3.npu_attention import NpuAttention, Rotation
 from models.cosyvoice3.npu_time import NpuTime
 from models.npu_layers import MASKED, convolution, linear, pointwise
 
@@ -43,10 +43,10 @@ def modulation(layer: Modulation, factors: tuple[int, ...]) -> nn.Conv2d:
 class NpuBlock(nn.Module):
     """What `block` gives of real frames."""
 
-    def __init__(self, block: Block, angles: Tensor) -> None:
+    def __init__(self, block: Block, rotation: Rotation) -> None:
         super().__init__()
         self.modulation = modulation(block.attn_norm, (1, 4))
-        self.attention = NpuAttention(block.attn, angles)
+        self.attention = NpuAttention(block.attn, rotation)
         self.widen, self.narrow = (linear(layer) for layer in block.ff.layers)
 
     def forward(self, x: Tensor, time: Tensor, bias: Tensor, biases: Tensor) -> Tensor:
@@ -71,8 +71,8 @@ class Estimator(nn.Module):
         self.positions = nn.ModuleList(
             convolution(layer.weight, layer.bias, groups=layer.groups) for layer in positions.convolutions
         )
-        angles = rotary_angles(dit.rotary_embed.inv_freq, frames)
-        self.blocks = nn.ModuleList(NpuBlock(block, angles) for block in dit.blocks)
+        rotation = Rotation(rotary_angles(dit.rotary_embed.inv_freq, frames))
+        self.blocks = nn.ModuleList(NpuBlock(block, rotation) for block in dit.blocks)
         self.modulation, self.out = modulation(dit.norm_out, (0,)), linear(dit.proj_out)
 
     def forward(self, x: Tensor, mask: Tensor, mu: Tensor, t: Tensor, spks: Tensor, cond: Tensor) -> Tensor:

@@ -16,49 +16,47 @@ from models.cosyvoice3.dit import Attention, turned
 from models.npu_layers import pointwise
 
 
-class FirstHead(nn.Module):
-    """Query, key and value of the head that is turned.
+class Rotation(nn.Module):
+    """Turns query and key of a frame by its place, and leaves the value: one for all blocks.
 
-    A rotation is linear: q turned is q cos + q' sin, and q', neighbours swapped and one negated, has rows of q's own
-    weights. All five (q, q', k, k', v) come out of one convolution, are multiplied by a table, and are added up by
-    another one of zeros and ones, which is exact.
+    A rotation is x cos + x' sin, x' being x with neighbours swapped and one of them negated: a convolution of zeros and
+    ones, which is exact. It stands behind the product with the sine, which neighbours share, and takes the sum in.
     """
 
-    table: Tensor
+    cos: Tensor
+    sin: Tensor
 
-    def __init__(self, attention: Attention, angles: Tensor) -> None:
+    def __init__(self, angles: Tensor) -> None:
         super().__init__()
-        self.width = width = attention.head_dim
-        query, key, value = (
-            torch.cat((layer.weight[:width], layer.bias[:width, None]), dim=1)
-            for layer in (attention.to_q, attention.to_k, attention.to_v)
-        )
-        rows = torch.cat((query, turned(query.t()).t(), key, turned(key.t()).t(), value))
-        self.parts = pointwise(rows[:, :-1].contiguous(), rows[:, -1].contiguous())
         cos, sin = angles.cos().t(), angles.sin().t()
-        table = torch.cat((cos, sin, cos, sin, torch.ones_like(cos)))
-        self.register_buffer("table", table[None, :, None].contiguous())
-        once, none = torch.eye(width), torch.zeros(width, width)
-        sums = ((once, once, none, none, none), (none, none, once, once, none), (none, none, none, none, once))
-        self.sums = pointwise(torch.cat([torch.cat(row, dim=1) for row in sums]), None)
+        still, none = torch.ones_like(cos), torch.zeros_like(sin)
+        self.register_buffer("cos", torch.cat((cos, cos, still))[None, :, None].contiguous())
+        self.register_buffer("sin", torch.cat((sin, sin, none))[None, :, None].contiguous())
+        width = angles.shape[1]
+        exchange = torch.zeros(3, width, 3, width)
+        for part in range(2):  # query and key
+            exchange[part, :, part] = turned(torch.eye(width)).t()
+        self.exchange = pointwise(exchange.reshape(3 * width, 3 * width), None)
 
-    def forward(self, x: Tensor) -> tuple[Tensor, ...]:
-        """X [2, C, 1, T] to three of [2, head_dim, 1, T]."""
-        return self.sums(self.parts(x) * self.table).split(self.width, dim=1)  # type: ignore[no-any-return]
+    def forward(self, x: Tensor) -> Tensor:
+        """Query, key and value [2, 3 head_dim, 1, T], in this order."""
+        out: Tensor = self.exchange(x * self.sin) + x * self.cos
+        return out
 
 
 class NpuAttention(nn.Module):
-    """What `attention` gives of real frames; `angles` [T, head_dim] are those of each frame."""
+    """What `attention` gives of real frames, which `rotation` turns."""
 
-    def __init__(self, attention: Attention, angles: Tensor) -> None:
+    def __init__(self, attention: Attention, rotation: Rotation) -> None:
         super().__init__()
         width = attention.head_dim
         self.head_dim, self.others = width, attention.heads - 1
-        self.first = FirstHead(attention, angles)
-        self.query, self.key, self.value = (
-            pointwise(layer.weight[width:], layer.bias[width:])
-            for layer in (attention.to_q, attention.to_k, attention.to_v)
+        layers = (attention.to_q, attention.to_k, attention.to_v)
+        self.rotation = rotation
+        self.first = pointwise(
+            torch.cat([layer.weight[:width] for layer in layers]), torch.cat([layer.bias[:width] for layer in layers])
         )
+        self.query, self.key, self.value = (pointwise(layer.weight[width:], layer.bias[width:]) for layer in layers)
         out = attention.out
         self.first_out = pointwise(out.weight[:, :width], None)
         self.out = pointwise(out.weight[:, width:], out.bias)
@@ -72,7 +70,8 @@ class NpuAttention(nn.Module):
             biases: the same for the others, row by row, [2 (heads - 1), 1, T].
         """
         by_head = (PAIR * self.others, self.head_dim, x.shape[3])
-        first = mixed([part.squeeze(2) for part in self.first(x)], bias)
+        turned_parts = self.rotation(self.first(x)).split(self.head_dim, dim=1)
+        first = mixed([part.squeeze(2) for part in turned_parts], bias)
         others = mixed([layer(x).reshape(by_head) for layer in (self.query, self.key, self.value)], biases)
         together = others.reshape(PAIR, self.others * self.head_dim, 1, x.shape[3])
         out: Tensor = self.out(together) + self.first_out(first[:, :, None])
