@@ -11,8 +11,8 @@ import pytest
 from contracts.contract import TensorSpec
 from contracts.errors import UserInput
 from contracts.files import sha256_of
-from contracts.quantisation import Quantisation
 from contracts.quality import Quality
+from contracts.quantisation import Quantisation
 from logs.regtask import parse_accepted
 from rknn_tts import build_step as module
 from rknn_tts.build_step import Build, built, judge, restore_log
