@@ -35,6 +35,13 @@ EXIT_DONE, EXIT_STEP_FAILED, EXIT_ENVIRONMENT = 0, 3, 4
 RESULT_FILE = "result.json"
 DATASET_FILE, CALIBRATION_FOLDER = "dataset.txt", "calibration"
 
+LARGE_BYTES, LARGE_FILE, WEIGHTS_FILE = 1 << 30, "large.onnx", "weights.data"
+"""From so many bytes of an ONNX on, the toolkit is given a copy whose weights are in a file of their own.
+
+It needs 10.6 GB to load 1.35 GB of weights from inside a graph, and 3.9 GB from beside it. The engine is the same but
+for the addresses in it of the toolkit's heap. 267 MB take 1.5 GB and 0.6, and both times 1.7 to build, so that a
+smaller graph has nothing to gain (measured, 2.3.2)."""
+
 WRONG_RULES = ("remove_parallel_gather", "fuse_mul_into_matmul")
 """Fuse rules of the toolkit that make other numbers of a graph without a word, and are switched off in every build.
 
@@ -145,7 +152,7 @@ def _build(toolkit: Any, request: dict[str, Any], journal: Journal) -> None:
         config.update({f"quantized_{key}": quantisation[key] for key in ("dtype", "algorithm", "method")})
     journal.code("config", session.config(**{key: value for key, value in config.items() if value is not None}))
     journal.note(step="load_onnx")
-    journal.code("load_onnx", session.load_onnx(request["onnx"]))
+    journal.code("load_onnx", session.load_onnx(_as_it_loads(request["onnx"])))
     dataset = {} if quantisation is None else {"dataset": _write_dataset(quantisation["calibration"], inputs)}
     journal.note(step="build")
     built = session.build(do_quantization=quantisation is not None, **dataset)
@@ -160,6 +167,20 @@ def _build(toolkit: Any, request: dict[str, Any], journal: Journal) -> None:
         _simulate(session, request, inputs, outputs)
     journal.note(step="release")
     session.release()
+
+
+def _as_it_loads(path: str) -> str:
+    """The file that the toolkit is to load for the ONNX `path`: a copy with its weights beside it where it is large.
+
+    Both copies are in the working directory, under names that are always the same.
+    """
+    if Path(path).stat().st_size < LARGE_BYTES:
+        return path
+    import onnx
+
+    model = onnx.load(path, load_external_data=False)
+    onnx.save_model(model, LARGE_FILE, save_as_external_data=True, location=WEIGHTS_FILE)
+    return LARGE_FILE
 
 
 def _flush_native_output() -> None:

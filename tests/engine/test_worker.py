@@ -14,8 +14,12 @@ import pytest
 from onnx import TensorProto, helper
 
 from engine.worker import (
+    LARGE_BYTES,
+    LARGE_FILE,
+    WEIGHTS_FILE,
     Journal,
     StepFailed,
+    _as_it_loads,
     _build,
     _describe,
     _inputs_in_use,
@@ -23,7 +27,7 @@ from engine.worker import (
     _simulate,
     _write_dataset,
 )
-from tests.engine.graphs import conv_graph, random_feed, save_graph
+from tests.engine.graphs import conv_graph, random, random_feed, reference, save_graph
 
 F32 = np.dtype(np.float32)
 
@@ -159,6 +163,7 @@ class Toolkit:
         return 0
 
     def load_onnx(self, file: str) -> int:
+        self.told["file"] = file
         return 0
 
     def export_rknn(self, file: str) -> int:
@@ -171,14 +176,47 @@ class Toolkit:
 TOLD: list[dict[str, Any]] = []
 
 
-@pytest.mark.parametrize("quantised", [False, True])
-def test_toolkit_quantises_only_what_is_asked_to_be(
-    quantised: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def wide_graph(path: Path) -> Path:
+    """A convolution by 4 KiB of weights, with a bias of 128 B."""
+    node = helper.make_node("Conv", ["x", "w", "b"], ["y"])
+    weights = {"w": random(32, 32, 1, 1), "b": random(32)}
+    return save_graph(path, [node], {"x": (1, 32, 1, 5)}, {"y": (1, 32, 1, 5)}, weights)
+
+
+@pytest.mark.parametrize(("room", "loaded"), [(0, LARGE_FILE), (1, "g.onnx")])
+def test_toolkit_loads_a_graph_from_a_size_on_with_its_weights_apart(
+    room: int, loaded: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    arrays: dict[str, Any] = {"0_0": random_feed(conv_graph(tmp_path / "g.onnx"))["x"]}
-    np.savez("calibration.npz", **arrays)
-    request: dict[str, Any] = {
+    path = wide_graph(Path("g.onnx"))
+    monkeypatch.setattr("engine.worker.LARGE_BYTES", path.stat().st_size + room)
+    _build(Toolkit, plain_request(), Journal(tmp_path / "result.json"))
+    assert TOLD[-1]["file"] == loaded
+    assert Path(WEIGHTS_FILE).exists() == (loaded == LARGE_FILE)
+
+
+def test_weights_apart_are_those_of_the_graph_whose_file_is_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = wide_graph(Path("g.onnx"))
+    given = path.read_bytes()
+    monkeypatch.setattr("engine.worker.LARGE_BYTES", 0)
+    apart = Path(_as_it_loads("g.onnx"))
+    assert path.read_bytes() == given
+    assert Path(WEIGHTS_FILE).read_bytes() == random(32, 32, 1, 1).tobytes()
+    assert apart.stat().st_size < 1024 < len(given)
+    feed = random_feed(path)
+    np.testing.assert_array_equal(reference(apart, feed)["y"], reference(path, feed)["y"])
+
+
+def test_a_gibibyte_is_large() -> None:
+    assert LARGE_BYTES == 1024**3
+
+
+def plain_request() -> dict[str, Any]:
+    """What the worker is asked for in fp16, and no simulation."""
+    return {
         "onnx": "g.onnx",
         "engine": "e.rknn",
         "target": "rk3588",
@@ -188,6 +226,16 @@ def test_toolkit_quantises_only_what_is_asked_to_be(
         "feeds": None,
         "quantisation": None,
     }
+
+
+@pytest.mark.parametrize("quantised", [False, True])
+def test_toolkit_quantises_only_what_is_asked_to_be(
+    quantised: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    arrays: dict[str, Any] = {"0_0": random_feed(conv_graph(tmp_path / "g.onnx"))["x"]}
+    np.savez("calibration.npz", **arrays)
+    request = plain_request()
     if quantised:
         told = {"file": "calibration.npz", "windows": 1, "names": ["x"]}
         request["quantisation"] = {"dtype": "w8a8", "algorithm": "mmse", "method": "layer", "calibration": told}
