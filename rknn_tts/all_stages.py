@@ -23,6 +23,7 @@ from rknn_tts.all_publication import StageFinished, publish_all
 from rknn_tts.checkpoint_to_onnx import Conversion, open_conversions
 from rknn_tts.checksums import SUMS, check_sums_place
 from rknn_tts.export_step import Proof
+from rknn_tts.exported_sources import exported_sources
 from rknn_tts.graph_at_hand import OnnxSource
 from rknn_tts.onnx_to_engine import check_set, finish_set, prove_source
 from rknn_tts.outcome import Outcome
@@ -133,8 +134,6 @@ def _opened(plan: Sequence[tuple[Stage, Request]], target: str, say: Say) -> dic
 
 def _ready(stage: Stage, request: Request, target: str, conversions: tuple[Conversion, ...], steps: Steps) -> _Ready:
     """A stage proven; nothing keeps what was open for that."""
-    from rknn_tts.pipeline import exported_sources  # which calls this room
-
     sources = exported_sources(conversions, steps)
     check_set(request, target, sources)
     proven = []

@@ -6,8 +6,6 @@ Heavy libraries are imported inside the steps that need them.
 
 from __future__ import annotations
 
-import dataclasses
-import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,18 +15,10 @@ from contracts.files import Content
 from contracts.verdicts import Measurement, Verdict
 from converters.stages import SavedCheckpoint
 from engine.targets import resolve_target
-from rknn_tts.checkpoint_to_onnx import (
-    CALIBRATION_FILE,
-    FEEDS_FILE,
-    HOST_FILE,
-    MODEL_FILE,
-    ORIGINALS_FILE,
-    Conversion,
-    export_graph,
-    open_conversions,
-    prove_export,
-)
+from rknn_tts.all_stages import engines_of_all
+from rknn_tts.checkpoint_to_onnx import Conversion, open_conversions
 from rknn_tts.checksums import with_sums
+from rknn_tts.exported_sources import exported_sources
 from rknn_tts.failing import stop_if_failed
 from rknn_tts.graph_at_hand import OnnxSource, check_graph, judge_numbers, twin_of, with_proof
 from rknn_tts.onnx_to_engine import convert_onnx, convert_set, planned_build
@@ -43,10 +33,6 @@ from rknn_tts.sample import add_sample, check_sample_folder, read_sentence, sent
 from rknn_tts.saving import ANOTHER_PLACE_TO_SAVE, saved_checkpoint
 from rknn_tts.steps import Steps, open_steps
 
-LARGE_GRAPH_BYTES = 1 << 30
-"""From this size on, a graph is proven by itself: CosyVoice3's flow (1.3 GB) makes the toolkit take 5.1 GB
-(measured, 2.3.2), and its proof some 4."""
-
 
 def engine(request: Request, say: Say) -> Outcome:
     """A checkpoint to an engine with its manifest, ONNX twin and host half.
@@ -58,8 +44,6 @@ def engine(request: Request, say: Say) -> Outcome:
     sentence = sentence_of(request)
     steps = open_steps(request.force, say.note)
     if request.all:
-        from rknn_tts.all_stages import engines_of_all  # it takes what is below from here
-
         return engines_of_all(request, target, steps, say)
     conversions = _conversions(request, target, say)
     if request.sample is not None:
@@ -185,45 +169,3 @@ def _conversions(request: Request, target: str | None, say: Say) -> tuple[Conver
     if len(conversions) > 1:
         check_set_output(request.output)
     return conversions
-
-
-def exported_sources(conversions: Sequence[Conversion], steps: Steps) -> list[OnnxSource]:
-    """The exported graphs of `conversions`, all of one checkpoint.
-
-    The proof of each is still to come, but of a large one, which is proven at once and let go of before the next is
-    opened: neither two of them nor one and the toolkit, which takes four times its size, are to be in memory together.
-    """
-    sources = [_exported_source(conversion, steps) for conversion in conversions]
-    large = [source for source in sources if _is_large(source)]
-    if large:
-        conversions[0].origin.release()
-    for source in large:
-        judge_numbers(source, steps)
-    return sources
-
-
-def _exported_source(conversion: Conversion, steps: Steps) -> OnnxSource:
-    exported = export_graph(conversion, steps)
-    folder, info = exported.folder, exported.info
-    source = OnnxSource(
-        graph=folder / MODEL_FILE,
-        stem=info.stem,
-        contract=info.contract,
-        host=folder / HOST_FILE if info.contract.host else None,
-        make_feeds=(folder / FEEDS_FILE).read_bytes,
-        prove=functools.partial(prove_export, conversion, exported, steps),
-        notes=info.notes,
-        inputs=conversion.origin.inputs,
-        refused=info.refused,
-        make_originals=(folder / ORIGINALS_FILE).read_bytes,
-        make_calibration=(folder / CALIBRATION_FILE).read_bytes,
-    )
-    if not _is_large(source):
-        return source
-    proof = source.prove()
-    conversion.release()
-    return dataclasses.replace(source, prove=lambda: proof)
-
-
-def _is_large(source: OnnxSource) -> bool:
-    return source.graph.stat().st_size >= LARGE_GRAPH_BYTES

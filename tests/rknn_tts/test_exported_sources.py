@@ -14,7 +14,7 @@ from contracts.errors import GateFailure, ToolFailure
 from contracts.verdicts import Verdict
 from converters.stages import Checkpoint, Opened, OpenSession, Stage, StageExport, StageOptions
 from gates import fp16_range
-from rknn_tts import build_step, onnx_to_engine, pipeline
+from rknn_tts import build_step, exported_sources, onnx_to_engine
 from rknn_tts.carried import Feed
 from rknn_tts.outcome import Outcome
 from tests.rknn_tts.stand_in_converter import GOOD_LOG, write_converter
@@ -88,7 +88,7 @@ def at_builds(monkeypatch: pytest.MonkeyPatch, stage: Watched) -> list[tuple[int
 def test_large_graph_is_let_go_of_before_the_next_is_opened_and_before_the_toolkit_runs(
     workshop: Workshop, stage: Watched, at_builds: list[tuple[int, bool]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pipeline, "LARGE_GRAPH_BYTES", 0)
+    monkeypatch.setattr(exported_sources, "LARGE_GRAPH_BYTES", 0)
     done = build(workshop)
     assert stage.opened == ["checkpoint", "full", "short"]  # each once
     assert stage.at_opening == [0, 0]
@@ -99,7 +99,7 @@ def test_large_graph_is_let_go_of_before_the_next_is_opened_and_before_the_toolk
 def test_activations_of_large_graphs_are_judged_before_the_toolkit_runs(
     workshop: Workshop, at_builds: list[tuple[int, bool]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pipeline, "LARGE_GRAPH_BYTES", 0)
+    monkeypatch.setattr(exported_sources, "LARGE_GRAPH_BYTES", 0)
     builds_before: list[int] = []
     judge = fp16_range.activation_range
 
@@ -123,7 +123,7 @@ def test_small_graphs_stay_and_are_proven_while_the_toolkit_runs(
 def test_large_graph_that_proves_wrong_is_opened_once_and_not_built(
     workshop: Workshop, stage: Watched, at_builds: list[tuple[int, bool]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pipeline, "LARGE_GRAPH_BYTES", 0)
+    monkeypatch.setattr(exported_sources, "LARGE_GRAPH_BYTES", 0)
     write_checkpoint(workshop.folder.parent, factor=3.0)
     with pytest.raises(GateFailure, match=r"fp32\.doubled"):
         build(workshop)
@@ -134,7 +134,7 @@ def test_large_graph_that_proves_wrong_is_opened_once_and_not_built(
 def test_rungs_that_are_finished_are_found_again_behind_one_that_was_not(
     workshop: Workshop, stage: Watched, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pipeline, "LARGE_GRAPH_BYTES", 0)
+    monkeypatch.setattr(exported_sources, "LARGE_GRAPH_BYTES", 0)
     runs = workshop.folder.parent / "runs"
     write_converter(
         workshop.folder.parent / "converter",
