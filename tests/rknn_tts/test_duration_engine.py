@@ -34,7 +34,7 @@ def simulating(conditioning: float) -> str:
     import numpy as np
     import onnxruntime
     print({GOOD_LOG!r}, end="", flush=True)
-    names = json.loads((folder / "request.json").read_text())["names"]
+    names = json.loads((folder / "request.json").read_text())["feeds"]["names"]
     session = onnxruntime.InferenceSession(folder / "model.onnx", providers=["CPUExecutionProvider"])
     outputs = [value.name for value in session.get_outputs()]
     simulated = {{}}

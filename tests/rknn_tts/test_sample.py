@@ -37,11 +37,11 @@ print({GOOD_LOG!r}, end="", flush=True)
 import numpy as np, onnxruntime
 onnxruntime.set_default_logger_severity(4)
 session = onnxruntime.InferenceSession("model.onnx", providers=["CPUExecutionProvider"])
-request = json.loads((folder / "request.json").read_text())
+given = json.loads((folder / "request.json").read_text())["feeds"]
 made = {{}}
 with np.load("feeds.npz") as feeds:
-    for window in range(request["windows"]):
-        feed = {{name: feeds[f"{{window}}_{{index}}"] for index, name in enumerate(request["names"])}}
+    for window in range(given["windows"]):
+        feed = {{name: feeds[f"{{window}}_{{index}}"] for index, name in enumerate(given["names"])}}
         for index, array in enumerate(session.run(None, feed)):
             made[f"{{window}}_{{index}}"] = array * np.float32({TOO_LOUD})
 np.savez("simulated.npz", **made)
