@@ -61,6 +61,14 @@ def test_publication_states_the_fuse_rule_that_was_switched_off(build: Build) ->
     assert [note for note in done.notes if "crashed in its fuse rule rule_a" in note]
 
 
+def test_publication_tells_no_crash_of_a_fuse_rule_that_the_stage_leaves_out(build: Build) -> None:
+    write_summary(build.source.graph.parent / "result", disabled_rules=["rule_a"])
+    contract = dataclasses.replace(build.source.contract, disabled_rules=("rule_a",))
+    stated = dataclasses.replace(build, source=dataclasses.replace(build.source, contract=contract))
+    assert published(stated).notes == ("a note",)
+    assert read_manifest(build.places.manifest).toolkit.disabled_rules == ("rule_a",)
+
+
 def published(build: Build, judged: Judged = JUDGED) -> Outcome:
     steps = open_steps(False, lambda text: pytest.fail(text))
     steps.reused.append("build")
