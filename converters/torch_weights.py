@@ -44,7 +44,7 @@ def read_weights(
         raise Refusal(f"{path}: is no state dict but {kind_of(held)}: the weights of {whose} are needed; {advice}.")
     wanted, unwanted = tuple(prefixes), tuple(ignored)
     found = {
-        name: _array(path, name, held, advice)
+        name: float32_array(path, name, held, advice, advice)
         for name, held in held.items()
         if isinstance(name, str) and name.startswith(wanted) and not name.endswith(unwanted)
     }
@@ -119,13 +119,25 @@ def _listed(names: Iterable[str]) -> str:
     return ", ".join(every[:_SHOWN]) + more
 
 
-def _array(path: Path, name: str, held: object, advice: str) -> NDArray[np.float32]:
+def float32_array(path: Path, name: str, held: object, advice: str, otherwise: str) -> NDArray[np.float32]:
+    """The tensor `name` that a file `held`, as a view.
+
+    Args:
+        path: the file, for sentences.
+        name: the tensor's.
+        held: what was read under that name.
+        advice: the end of a sentence on what is no tensor.
+        otherwise: the end of one on a tensor of another type.
+
+    Raises:
+        Refusal: it is no tensor, or not float32.
+    """
     import torch
 
     if not isinstance(held, torch.Tensor) or held.layout != torch.strided:
         raise Refusal(f"{path}: {name:.80} is {kind_of(held)}, not a tensor; {advice}.")
     if held.dtype != torch.float32:
         kind = str(held.dtype).removeprefix("torch.")
-        raise Refusal(f"{path}: {name:.80} is {kind}, float32 is needed; {advice}.")
+        raise Refusal(f"{path}: {name:.80} is {kind}, float32 is needed; {otherwise}.")
     array: NDArray[np.float32] = held.detach().numpy()
     return array

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from contracts.errors import Refusal
 from converters.inflect.config import ADVICE
 from converters.torch_file import kind_of, load_torch
+from converters.torch_weights import float32_array
 
 Weights = dict[str, NDArray[np.float32]]
 
@@ -18,6 +19,7 @@ WRAPPERS = ("model", "state_dict")
 
 _WHAT_FOR = "it reads the release's model.pth"
 _INSTEAD = f"{ADVICE}, or with its onnx folder"
+_FLOAT32 = "give the official float32 checkpoint"
 
 
 def read_pth(path: Path) -> Weights:
@@ -33,22 +35,10 @@ def read_pth(path: Path) -> Weights:
             held = held[key]
     if not isinstance(held, dict):
         raise Refusal(f"{path}: is no checkpoint of Inflect v2: it is {kind_of(held)}, not a state dict; {ADVICE}.")
-    return {_name(path, key): _array(path, str(key), tensor) for key, tensor in held.items()}
+    return {_name(path, key): float32_array(path, str(key), tensor, ADVICE, _FLOAT32) for key, tensor in held.items()}
 
 
 def _name(path: Path, key: object) -> str:
     if not isinstance(key, str):
         raise Refusal(f"{path}: has the key {key!r:.40}, which is no tensor's name; {ADVICE}.")
     return key
-
-
-def _array(path: Path, name: str, held: object) -> NDArray[np.float32]:
-    import torch
-
-    if not isinstance(held, torch.Tensor) or held.layout != torch.strided:
-        raise Refusal(f"{path}: {name:.80} is {kind_of(held)}, not a tensor; {ADVICE}.")
-    if held.dtype != torch.float32:
-        kind = str(held.dtype).removeprefix("torch.")
-        raise Refusal(f"{path}: {name:.80} is {kind}, float32 is needed; give the official float32 checkpoint.")
-    array: NDArray[np.float32] = held.detach().numpy()
-    return array
