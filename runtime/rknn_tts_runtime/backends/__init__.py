@@ -1,0 +1,1 @@
+"""What runs an engine: the NPU of a board, or its ONNX twin in onnxruntime."""

@@ -1,0 +1,1 @@
+"""The RKNN C API of a board, through ctypes."""

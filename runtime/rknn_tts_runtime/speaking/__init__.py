@@ -1,0 +1,1 @@
+"""Whole voices: a host half, engines and their walks together."""

@@ -1,0 +1,66 @@
+"""What is asked of a voice, and what a voice is to the commands that speak.
+
+Python 3.8, numpy only: this file runs on the board.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Iterator, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from rknn_tts_runtime.speaking.stopwatch import Stopwatch
+
+FloatArray = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is to be said, and how: one of `text`, `phonemes` and `ids` is given.
+
+    Attributes:
+        text: words.
+        phonemes: IPA, as the voice's own table spells it.
+        ids: numbers of the voice's table, as the voice takes them (with what begins and ends a sentence).
+        speaker: of a voice with several, which.
+        voice: a file with a voice's style, of families that need one.
+        speed: 1.0 as the voice speaks, 2.0 twice as fast.
+        seed: of all noise that is drawn.
+    """
+
+    text: str | None = None
+    phonemes: str | None = None
+    ids: tuple[int, ...] | None = None
+    speaker: int = 0
+    voice: Path | None = None
+    speed: float = 1.0
+    seed: int = 0
+
+
+class Speaker(Protocol):
+    """A voice whose engines are open.
+
+    Attributes:
+        sample_rate: samples a second.
+        notes: what a person should know of what is heard, as sentences: random weights, for one.
+    """
+
+    @property
+    def sample_rate(self) -> int: ...
+
+    @property
+    def notes(self) -> tuple[str, ...]: ...
+
+    def speak(self, asked: Asked, stopwatch: Stopwatch) -> Iterator[FloatArray]:
+        """What was asked for, in pieces `[S]` in their order, each as soon as it is there.
+
+        Raises:
+            BadInput: it cannot be said; nothing was run.
+            RunFault: an engine failed.
+        """
+
+    def close(self) -> None:
+        """Let go of the engines; once more does nothing."""
