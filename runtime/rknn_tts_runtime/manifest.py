@@ -24,6 +24,10 @@ LARGEST_BYTES = 16 << 20
 LARGEST_AXIS = 1 << 31
 """Of a shape that is believed: the NPU's address space is of 32 bits."""
 
+MOST_MAPPED = 1 << 48
+"""Of bytes that an engine is believed to map: one of 900 frames asked for 4710850560, more than there are addresses
+(reference, "The IOVA ceiling"), and its manifest is to tell so."""
+
 
 class TensorInfo(NamedTuple):
     """Name, static shape and dtype ("float32", "int64") of an input or output."""
@@ -84,6 +88,7 @@ class EngineManifest:
         context_bytes: what a loaded engine maps, estimated; None where it is not known.
         stand_in: whether its weights are seeded random ones.
         data: the whole manifest.
+        largest_mapping_bytes: of what it maps, the largest mapping, estimated; None likewise.
     """
 
     path: Path
@@ -107,6 +112,7 @@ class EngineManifest:
     context_bytes: int | None
     stand_in: bool
     data: dict[str, Any]
+    largest_mapping_bytes: int | None = None
 
 
 def manifest_of(engine: Path) -> EngineManifest:
@@ -159,9 +165,10 @@ def read_manifest(path: Path) -> EngineManifest:
         cache_numel=read.whole("cache.numel", least=1) if cache else None,
         state=read.states(),
         modelled_ms=read.number("layers.modelled_ms") if layers else None,
-        context_bytes=read.whole("aperture.context_bytes", least=0) if aperture else None,
+        context_bytes=read.mapped("aperture.context_bytes") if aperture else None,
         stand_in=bool(source) and source.get("kind") == "random",
         data=data,
+        largest_mapping_bytes=read.mapped("aperture.largest_mapping_bytes") if aperture else None,
     )
 
 
@@ -203,6 +210,9 @@ class _Reader:
 
     def whole(self, key: str, least: int) -> int:
         return self._whole(key, self._found(key), least)
+
+    def mapped(self, key: str) -> int:
+        return self._whole(key, self._found(key), 0, MOST_MAPPED)
 
     def number(self, key: str) -> float:
         value = self._found(key)
@@ -267,8 +277,8 @@ class _Reader:
         value = self._found(key)
         return None if value is None else self._whole(key, value, 1)
 
-    def _whole(self, key: str, value: object, least: int) -> int:
-        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= LARGEST_AXIS:
+    def _whole(self, key: str, value: object, least: int, most: int = LARGEST_AXIS) -> int:
+        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
             raise self._wrong(key, value, f"a whole number from {least}")
         return value
 
