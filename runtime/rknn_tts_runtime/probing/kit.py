@@ -86,8 +86,9 @@ class Case:
         what: a sentence: what it shows.
         manifest: the name of its engine's manifest.
         runs: its feeds.
-        proves: gates of verdicts in the subject's manifest that it decides: `log.regtask.v2.0x4038.0x0.0x1fff`,
-            `pass.rewrite_sine`.
+        proves: verdicts that it decides, by name: unproven ones of the subject's manifest (a gate's name, and behind it
+            a hardware field's key where the gate has one verdict a field: `log.regtask:v2:0x4038:0:0x1fff`), or a
+            pass's own (`pass.rewrite_sine`), which is then told as seen on a board.
     """
 
     name: str
