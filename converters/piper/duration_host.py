@@ -25,6 +25,7 @@ from converters.piper.duration_seam import DurationSeam, find_duration_seam
 from converters.piper.host_half import host_half, noise_inputs
 from converters.piper.names import CONDITIONING, DURATIONS, NOISE_LATENT, SPEAKER, STATS
 from converters.piper.voice import Voice
+from converters.piper.voice_metadata import tell_voice
 from converters.vits_windows import LATENT, MASK
 from surgery.graph import ancestors, extract, input_at, node_dependencies, value_named
 
@@ -126,7 +127,7 @@ def _host(voice: Voice, half: ir.Model, seam: DurationSeam) -> ir.Model:
     durations.dtype, durations.shape = ir.DataType.FLOAT, ir.Shape(["batch", 1, "tokens"])
     _shape_for(graph, value_named(graph, ids), counted)
     graph.sort()
-    return model
+    return tell_voice(model, voice)
 
 
 def _channels(value: ir.Value) -> int | None:

@@ -9,6 +9,7 @@ Inputs: the voice's own, the speaker's id and what else it has included, then `n
 `noise_latent` [1, C, >= N], standard normal float32.
 Outputs: `z` [1, C, N] and `y_mask` [1, 1, N], float32; of a voice of several speakers also `g` [1, G, 1], the speaker's
 embedding, which the engine takes beside them.
+Metadata: what a board needs to know of the voice (`voice_metadata`).
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import onnx_ir as ir
 from contracts.errors import Refusal
 from converters.piper.names import NOISE_DURATION, NOISE_LATENT, SPEAKER
 from converters.piper.voice import Voice
+from converters.piper.voice_metadata import tell_voice
 from converters.vits_seam import VitsSeam
 from converters.vits_windows import LATENT, MASK
 from surgery.graph import ancestors, extract, move_aside, value_named
@@ -60,7 +62,7 @@ def host_half(voice: Voice) -> ir.Model:
     for node, name in noises.items():
         _noise_to_input(graph, node, name, voice)
     graph.sort()
-    return model
+    return tell_voice(model, voice)
 
 
 def noise_inputs(voice: Voice) -> dict[str, str]:
