@@ -44,16 +44,45 @@ def istft(spec_phase: npt.NDArray[np.floating[Any]], n_fft: int = KOKORO_N_FFT, 
     Raises:
         ValueError: the shape is another, or the windows of `hop` and `n_fft` do not add up to a signal.
     """
+    frames = windowed_frames(spec_phase, n_fft, hop)
+    if not frames.shape[1]:
+        raise ValueError(f"a spectrogram of shape {list(spec_phase.shape)} is not [1, {n_fft + 2}, F]: no columns")
+    inner = slice(n_fft // 2, n_fft // 2 + hop * (frames.shape[1] - 1))
+    return overlap_added(frames, hop)[inner] / squares_added(n_fft, hop, frames.shape[1])[inner]
+
+
+def windowed_frames(spec_phase: npt.NDArray[np.floating[Any]], n_fft: int, hop: int) -> FloatArray:
+    """The windowed frames of samples `[n_fft, F]` that a generator's raw output `[1, n_fft + 2, F]` stands for.
+
+    Raises:
+        ValueError: the shape is another, or the windows of `hop` and `n_fft` do not add up to a signal.
+    """
     if n_fft < 2 or n_fft % 2 or hop < 1 or n_fft % hop or 2 * hop > n_fft:
         raise ValueError(f"a hop must divide an even n_fft at least twice; {hop} and {n_fft} do not")
-    if spec_phase.ndim != 3 or spec_phase.shape[:2] != (1, n_fft + 2) or spec_phase.shape[2] < 1:
+    if spec_phase.ndim != 3 or spec_phase.shape[:2] != (1, n_fft + 2):
         raise ValueError(f"a spectrogram of shape {list(spec_phase.shape)} is not [1, {n_fft + 2}, F]")
     spectrum = _spectrum(spec_phase[0].astype(np.float32, copy=False))
-    window = (0.5 - 0.5 * np.cos(2 * np.pi * np.arange(n_fft) / n_fft)).astype(np.float32)[:, None]
-    frames = np.fft.irfft(spectrum, n_fft, axis=0).astype(np.float32, copy=False) * window
-    divisor = _overlap_added(np.broadcast_to(window * window, frames.shape), hop)
-    inner = slice(n_fft // 2, n_fft // 2 + hop * (frames.shape[1] - 1))
-    return _overlap_added(frames, hop)[inner] / divisor[inner]
+    return np.fft.irfft(spectrum, n_fft, axis=0).astype(np.float32, copy=False) * _hann(n_fft)[:, None]
+
+
+def overlap_added(frames: FloatArray, hop: int) -> FloatArray:
+    """Sum of frames `[n_fft, F]`, each shifted by `hop` against the one before: `[n_fft + hop * (F - 1)]`."""
+    parts = frames.reshape(-1, hop, frames.shape[1])
+    summed = np.zeros((hop, frames.shape[1] + len(parts) - 1), np.float32)
+    for shift, part in enumerate(parts):
+        summed[:, shift : shift + frames.shape[1]] += part
+    return summed.T.reshape(-1)
+
+
+def squares_added(n_fft: int, hop: int, columns: int) -> FloatArray:
+    """Sum of the windows' squares of so many columns, what their `overlap_added` is divided by: of its shape."""
+    window = _hann(n_fft)
+    return overlap_added(np.broadcast_to((window * window)[:, None], (n_fft, columns)), hop)
+
+
+def _hann(n_fft: int) -> FloatArray:
+    """The periodic Hann window `[n_fft]`."""
+    return (0.5 - 0.5 * np.cos(2 * np.pi * np.arange(n_fft) / n_fft)).astype(np.float32)
 
 
 def _spectrum(rows: FloatArray) -> npt.NDArray[np.complex64]:
@@ -64,12 +93,3 @@ def _spectrum(rows: FloatArray) -> npt.NDArray[np.complex64]:
     spectrum.real = magnitude * np.cos(phase)
     spectrum.imag = magnitude * np.sin(phase)
     return spectrum
-
-
-def _overlap_added(frames: FloatArray, hop: int) -> FloatArray:
-    """Sum of frames `[n_fft, F]`, each shifted by `hop` against the one before: `[n_fft + hop * (F - 1)]`."""
-    parts = frames.reshape(-1, hop, frames.shape[1])
-    summed = np.zeros((hop, frames.shape[1] + len(parts) - 1), np.float32)
-    for shift, part in enumerate(parts):
-        summed[:, shift : shift + frames.shape[1]] += part
-    return summed.T.reshape(-1)

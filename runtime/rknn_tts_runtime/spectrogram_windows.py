@@ -113,6 +113,33 @@ def join_columns(pieces: Iterable[npt.NDArray[Any]], overlap_columns: int = 0) -
         yield held
 
 
+def stream_columns(
+    run: RunSpectrogramWindow,
+    x: FloatArray,
+    har: FloatArray,
+    width: int,
+    left: int,
+    right: int,
+    columns_per_frame: int,
+    overlap: int = 0,
+) -> Iterator[npt.NDArray[Any]]:
+    """Compute a whole utterance through windows of a fixed width, yielding columns as soon as they are final.
+
+    Args:
+        run, x, har, width, left, right, columns_per_frame, overlap: as `walk_spectrogram_windows`. Neighbours
+            cross-fade over `overlap` frames; 0 is a hard cut.
+
+    Yields:
+        Columns `[1, C, n]`, those of `walk_spectrogram` in all. A window's last `columns_per_frame * overlap + 1` are
+        held back for the next one, which changes them.
+
+    Raises:
+        ValueError: as `walk_spectrogram_windows`.
+    """
+    walked = walk_spectrogram_windows(run, x, har, width, left, right, columns_per_frame, overlap)
+    yield from join_columns((columns for _, columns in walked), columns_per_frame * overlap)
+
+
 def walk_spectrogram(
     run: RunSpectrogramWindow,
     x: FloatArray,
@@ -126,8 +153,7 @@ def walk_spectrogram(
     """Compute the spectrogram of a whole utterance through windows of a fixed width.
 
     Args:
-        run, x, har, width, left, right, columns_per_frame, overlap: as `walk_spectrogram_windows`. Neighbours
-            cross-fade over `overlap` frames; 0 is a hard cut.
+        run, x, har, width, left, right, columns_per_frame, overlap: as `stream_columns`.
 
     Returns:
         The columns `[1, C, columns_per_frame * N + 1]`, of the type that `run` returns.
@@ -135,9 +161,7 @@ def walk_spectrogram(
     Raises:
         ValueError: as `walk_spectrogram_windows`.
     """
-    walked = walk_spectrogram_windows(run, x, har, width, left, right, columns_per_frame, overlap)
-    pieces = (columns for _, columns in walked)
-    return np.concatenate(list(join_columns(pieces, columns_per_frame * overlap)), axis=-1)
+    return np.concatenate(list(stream_columns(run, x, har, width, left, right, columns_per_frame, overlap)), axis=-1)
 
 
 def frame_masks(

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from rknn_tts_runtime import frame_masks, join_columns, walk_spectrogram, walk_spectrogram_windows
+from rknn_tts_runtime.spectrogram_windows import stream_columns
 
 Floats = NDArray[np.float32]
 RATE = 4
@@ -194,3 +195,26 @@ def test_frame_masks_raises_when_the_window_cannot_hold_the_frames(valid: int) -
 def test_frame_masks_raises_when_a_rate_lacks_its_closing_columns() -> None:
     with pytest.raises(ValueError, match="2 rates need as many closing columns, not 1"):
         frame_masks(1, 5, rates=(2, 4), closing=(1,))
+
+
+@pytest.mark.parametrize("overlap", [0, 1, 3])
+@pytest.mark.parametrize("frames", [1, 10, 11, 14, 41])
+def test_stream_columns_gives_the_whole_computation_in_pieces(frames: int, overlap: int) -> None:
+    x, har = utterance(frames)
+    pieces = list(stream_columns(generator, x, har, WIDTH, LEFT, RIGHT, RATE, overlap))
+    np.testing.assert_allclose(np.concatenate(pieces, axis=-1), generator(x, har, frames), atol=1e-4)
+    np.testing.assert_array_equal(np.concatenate(pieces, axis=-1), walked(x, har, overlap))
+
+
+def test_stream_columns_yields_all_but_what_the_next_window_changes_before_it_runs() -> None:
+    x, har = utterance(41)
+    runs: list[int] = []
+
+    def run(x_window: Floats, har_window: Floats, valid: int) -> Floats:
+        runs.append(valid)
+        return generator(x_window, har_window, valid)
+
+    pieces = stream_columns(run, x, har, WIDTH, LEFT, RIGHT, RATE, overlap=2)
+    # The first window emits its frames 0 to 7; the two that the next one also emits wait, and the column on the seam.
+    assert next(pieces).shape == (1, 2, RATE * (WIDTH - RIGHT - 2))
+    assert len(runs) == 1
