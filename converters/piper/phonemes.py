@@ -10,14 +10,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from rknn_tts_runtime.speaking import piper_phonemiser
+from rknn_tts_runtime.speaking.piper_text import framed
+
 from contracts.errors import Refusal, ToolFailure, UserInput
 from converters.piper.config import BOS, CHARACTERS, EOS, ESPEAK, PAD, VoiceConfig
 from converters.piper.voice import Voice
 from converters.stages import AddExtras, Sentence
 from converters.vits_sample import MOST_IDS
 
-PHONEMISER = Path(__file__).with_name("phonemiser.py")
-"""The program that knows Piper's phonemiser."""
+PHONEMISER = Path(piper_phonemiser.__file__)
+"""The program that knows Piper's phonemiser: the board's own."""
 
 PHONEMES_EXTRA = "phonemes"
 """The lock of requirements/ that holds it."""
@@ -51,11 +54,12 @@ def spoken_ids(voice: Voice, sentence: Sentence, add_extras: AddExtras) -> Sente
 
 def framed_ids(table: Mapping[str, Sequence[int]], symbols: Iterable[Sequence[int]]) -> list[int]:
     """Piper's ids of one sentence: BOS, then a PAD behind every symbol, EOS (0 for PAD where the map has none)."""
-    pad = list(table.get(PAD, (0,)))
-    ids = [*table.get(BOS, ()), *pad]
-    for symbol in symbols:
-        ids += [*symbol, *pad]
-    return [*ids, *table.get(EOS, ())]
+    return list(framed(*frame_of(table), symbols))
+
+
+def frame_of(table: Mapping[str, Sequence[int]]) -> tuple[Sequence[int], Sequence[int], Sequence[int]]:
+    """The ids that begin a sentence, that part its symbols, and that end it."""
+    return table.get(BOS, ()), table.get(PAD, (0,)), table.get(EOS, ())
 
 
 def _checked(voice: Voice, ids: tuple[int, ...]) -> tuple[int, ...]:

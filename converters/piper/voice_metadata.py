@@ -11,7 +11,7 @@ import json
 import onnx_ir as ir
 from rknn_tts_runtime.speaking.piper_voice import VOICE_METADATA
 
-from converters.piper.config import BOS, EOS, PAD
+from converters.piper.phonemes import frame_of
 from converters.piper.voice import Voice
 
 
@@ -44,7 +44,6 @@ def voice_metadata(voice: Voice) -> str:
         "espeak_voice": config.espeak_voice,
         "vowel_clusters": config.vowel_clusters,
         "phoneme_id_map": table,
-        # As `framed_ids` has it: begin, then pad behind the beginning and every symbol, end.
-        "frame": {"begin": table.get(BOS, ()), "pad": table.get(PAD, (0,)), "end": table.get(EOS, ())},
+        "frame": dict(zip(("begin", "pad", "end"), frame_of(table), strict=True)),
     }
     return json.dumps(told, ensure_ascii=False, sort_keys=True, separators=(",", ":"))

@@ -5,11 +5,17 @@
 
 One list a sentence. It is run by path, in a process of its own, and imports nothing of the project: piper-tts and the
 espeak-ng inside it are under the GNU GPL, version 3 or later, and are never loaded where the project itself runs.
-`converters/piper/phonemes.py` starts it.
+`phonemiser.py` starts it on a board, `converters/piper/phonemes.py` for the toolchain, so both speak the same phonemes.
 """
+
+from __future__ import annotations
 
 import json
 import sys
+from pathlib import Path
+
+NOT_INSTALLED = 3
+"""The exit code where the Python that runs this has no piper-tts."""
 
 
 def phonemes_of(voice: str, clusters: list[list[str]], text: str) -> list[list[str]]:
@@ -31,10 +37,16 @@ def phonemes_of(voice: str, clusters: list[list[str]], text: str) -> list[list[s
 
 def main() -> None:
     """Answers the one question on stdin."""
+    # The folder of this file has modules of ours, and one is called piper.
+    ours = Path(__file__).resolve().parent
+    sys.path[:] = [path for path in sys.path if Path(path).resolve() != ours]
     asked = json.loads(sys.stdin.buffer.read())
     answer: dict[str, object]
     try:
         answer = {"phonemes": phonemes_of(**asked)}
+    except ModuleNotFoundError as error:
+        sys.stderr.write(f"{error}\n")
+        sys.exit(NOT_INSTALLED)
     except (RuntimeError, ValueError) as error:  # espeak-ng's word on what it was asked
         answer = {"fault": str(error)}
     sys.stdout.write(json.dumps(answer))

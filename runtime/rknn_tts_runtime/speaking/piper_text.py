@@ -1,0 +1,146 @@
+"""What is asked of a Piper voice as its ids: a text, phonemes or ids, by sentences, checked before anything runs.
+
+Python 3.8, numpy only: this file runs on the board.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from typing import Iterable, Mapping, NamedTuple, Sequence
+
+from rknn_tts_runtime.faults import BadInput
+from rknn_tts_runtime.speaking.phonemiser import Phonemise
+from rknn_tts_runtime.speaking.piper_voice import CHARACTERS, ESPEAK, PiperVoice
+from rknn_tts_runtime.speaking.speaker import Asked
+
+MOST_IDS = 2048
+"""Of a sentence, as of the toolchain's samples: the default voice takes 37 ids a second, so 55 s. What the text encoder
+attends with grows with the square of it."""
+
+_LISTED = 8
+"""Phonemes that a sentence names at most."""
+
+
+class Said(NamedTuple):
+    """What is spoken, sentence by sentence, each as Piper's ids; and what a person should know of it."""
+
+    sentences: tuple[tuple[int, ...], ...]
+    notes: tuple[str, ...]
+
+
+def said_by(voice: PiperVoice, asked: Asked, phonemise: Phonemise) -> Said:
+    """What `voice` speaks of what is `asked`.
+
+    Args:
+        voice: who speaks.
+        asked: a text, phonemes or ids.
+        phonemise: called where a text needs it.
+
+    Raises:
+        BadInput: ids that the voice does not have, a symbol that it has no id for, no way from a text to ids, or a
+            sentence that is too long.
+        RunFault: the phonemiser broke.
+    """
+    if asked.ids is not None:
+        said = Said((_checked(voice, asked.ids),), ())
+    elif asked.phonemes is not None:
+        said = Said((_of_phonemes(voice, asked.phonemes),), ())
+    else:
+        said = _of_text(voice, asked.text or "", phonemise)
+    if not any(said.sentences):
+        raise BadInput("There is nothing to speak: give --text, --phonemes or --ids.")
+    longest = max(len(ids) for ids in said.sentences)
+    if longest > MOST_IDS:
+        raise BadInput(f"A sentence may have {MOST_IDS} ids, and this has {longest}; part it into shorter ones.")
+    return said
+
+
+def framed(
+    begin: Sequence[int], pad: Sequence[int], end: Sequence[int], symbols: Iterable[Sequence[int]]
+) -> tuple[int, ...]:
+    """Piper's ids of one sentence: its beginning, then a pad behind that and every symbol, its end."""
+    ids = [*begin, *pad]
+    for symbol in symbols:
+        ids += [*symbol, *pad]
+    return (*ids, *end)
+
+
+def spelled(table: Mapping[str, Sequence[int]], phonemes: str) -> list[str]:
+    """`phonemes` as symbols of `table`: each time the longest that fits; of what fits none, one character alone."""
+    longest = max((len(symbol) for symbol in table), default=1)
+    symbols, place = [], 0
+    while place < len(phonemes):
+        fits = (phonemes[place : place + size] for size in range(longest, 0, -1))
+        symbols.append(next((symbol for symbol in fits if symbol in table), phonemes[place]))
+        place += len(symbols[-1])
+    return symbols
+
+
+def _checked(voice: PiperVoice, ids: tuple[int, ...]) -> tuple[int, ...]:
+    wrong = [number for number in ids if not 0 <= number < voice.symbols]
+    if wrong:
+        raise BadInput(
+            f"--ids: {wrong[0]} is no id of the voice in {voice.where.name}, whose ids go from 0 to "
+            f"{voice.symbols - 1}."
+        )
+    return ids
+
+
+def _of_phonemes(voice: PiperVoice, phonemes: str) -> tuple[int, ...]:
+    _check_table(voice, "--phonemes")
+    symbols = spelled(voice.table, phonemes)
+    if any(symbol not in voice.table for symbol in symbols):
+        # Piper's tables have accents as characters of their own; a keyboard or a page may give both as one.
+        symbols = spelled(voice.table, unicodedata.normalize("NFD", phonemes))
+    unknown = [symbol for symbol in symbols if symbol not in voice.table]
+    if unknown:
+        raise BadInput(f"--phonemes: the voice in {voice.where.name} has no id for {_listed(unknown)}; leave it out.")
+    return framed(voice.begin, voice.pad, voice.end, [voice.table[symbol] for symbol in symbols])
+
+
+def _of_text(voice: PiperVoice, text: str, phonemise: Phonemise) -> Said:
+    _check_table(voice, "--text")
+    sentences = _phonemes_of(voice, text, phonemise)
+    unknown = [phoneme for spoken in sentences for phoneme in spoken if phoneme not in voice.table]
+    known = [[voice.table[phoneme] for phoneme in spoken if phoneme in voice.table] for spoken in sentences]
+    if not any(known):
+        raise BadInput(
+            f"--text: the voice in {voice.where.name} has an id for nothing in it"
+            + (f" ({_listed(unknown)})" if unknown else "")
+            + "; is it in the voice's language?"
+        )
+    note = f"The voice in {voice.where.name} has no id for {_listed(unknown)}: left out." if unknown else ""
+    # Sentence by sentence, as Piper makes the ids that voices are trained on.
+    ids = tuple(framed(voice.begin, voice.pad, voice.end, symbols) for symbols in known)
+    return Said(ids, (note,) if note else ())
+
+
+def _phonemes_of(voice: PiperVoice, text: str, phonemise: Phonemise) -> Sequence[Sequence[str]]:
+    """The phonemes of `text`, by sentence; characters are Piper's phonemes in NFD, one code point each."""
+    if voice.phoneme_type == CHARACTERS:
+        return [list(unicodedata.normalize("NFD", text))]
+    if voice.phoneme_type != ESPEAK:
+        raise BadInput(
+            f"--text: the phonemes of the voice in {voice.where.name} are of the type {voice.phoneme_type!r}, and "
+            f"texts are read for {ESPEAK} and {CHARACTERS} only; give --ids or --phonemes."
+        )
+    if voice.espeak_voice is None:
+        raise BadInput(
+            f"--text: the voice in {voice.where.name} does not say in which language espeak-ng reads for it "
+            "(espeak.voice in its JSON); give --ids or --phonemes."
+        )
+    return phonemise(voice.espeak_voice, voice.vowel_clusters, text)
+
+
+def _check_table(voice: PiperVoice, option: str) -> None:
+    if not voice.table:
+        raise BadInput(
+            f"{option}: the voice in {voice.where.name} came without a phoneme_id_map, and without one nothing but ids "
+            "is spoken: give --ids, or export the voice again with its JSON beside it."
+        )
+
+
+def _listed(phonemes: Sequence[str]) -> str:
+    distinct = list(dict.fromkeys(phonemes))
+    shown = ", ".join(repr(phoneme) for phoneme in distinct[:_LISTED])
+    return shown + (f" and {len(distinct) - _LISTED} more" if len(distinct) > _LISTED else "")
