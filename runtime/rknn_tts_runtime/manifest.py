@@ -8,25 +8,39 @@ Python 3.8, numpy only: this file runs on the board.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from rknn_tts_runtime.faults import BadInput
+from rknn_tts_runtime.json_keys import KeyReader
+from rknn_tts_runtime.json_keys import LARGEST_BYTES as LARGEST_BYTES
+from rknn_tts_runtime.json_keys import read_json as read_json
 
 ENGINE_SCHEMA = "rknn-tts/engine/1"
 SET_SCHEMA = "rknn-tts/set/1"
 
-LARGEST_BYTES = 16 << 20
-"""Of a manifest or plan that is read: the largest manifest known (134 states, their shapes and verdicts) has 0.1 MB."""
-
-LARGEST_AXIS = 1 << 31
-"""Of a shape that is believed: the NPU's address space is of 32 bits."""
+LARGEST_TENSOR_BYTES = 1 << 32
+"""Of a tensor that is believed: the NPU's address space is of 32 bits."""
 
 MOST_MAPPED = 1 << 48
 """Of bytes that an engine is believed to map: one of 900 frames asked for 4710850560, more than there are addresses
 (reference, "The IOVA ceiling"), and its manifest is to tell so."""
+
+MOST_AXES = 16
+"""Of a tensor: RKNN_MAX_DIMS of the RKNN API."""
+
+RANDOM = "random"
+"""Kind of a source of seeded random weights, which stand in for a checkpoint."""
+
+DTYPES = (
+    "float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool",
+)  # fmt: skip
+"""Of a tensor, as numpy calls them."""
+
+_REMEDY = "export the engine again"
 
 
 class TensorInfo(NamedTuple):
@@ -89,6 +103,12 @@ class EngineManifest:
         stand_in: whether its weights are seeded random ones.
         data: the whole manifest.
         largest_mapping_bytes: of what it maps, the largest mapping, estimated; None likewise.
+        twin_sha256: the twin's digest.
+        host_sha256: the host half's; None where the stage has none.
+        source_sha256: digest of the checkpoint.
+        source_name: the checkpoint.
+        source_kind: "checkpoint" (a file of the user's), "package" or "random".
+        precision: "w8a8" of an engine of 8 bits; None of one in fp16.
     """
 
     path: Path
@@ -113,6 +133,33 @@ class EngineManifest:
     stand_in: bool
     data: dict[str, Any]
     largest_mapping_bytes: int | None = None
+    twin_sha256: str = ""
+    host_sha256: str | None = None
+    source_sha256: str = ""
+    source_name: str = ""
+    source_kind: str = ""
+    precision: str | None = None
+
+
+@dataclass(frozen=True)
+class EngineSet:
+    """Engines that belong together, as their set's manifest tells of them.
+
+    Attributes:
+        path: the manifest's file.
+        members: their manifests.
+        roles: role to engine file.
+        cache_numel: elements of the flat cache that they share; None where they keep none.
+        budget_bytes: what all engines that a process has loaded may map together; None where it is not known.
+        context_bytes: manifest to what its engine maps when it is loaded, estimated; empty where it is not known.
+    """
+
+    path: Path
+    members: tuple[Path, ...]
+    roles: dict[str, Path]
+    cache_numel: int | None
+    budget_bytes: int | None
+    context_bytes: dict[Path, int]
 
 
 def manifest_of(engine: Path) -> EngineManifest:
@@ -138,155 +185,132 @@ def read_manifest(path: Path) -> EngineManifest:
     Raises:
         BadInput: it cannot be read, is no engine manifest, or a key of it is missing or of another kind.
     """
-    data = read_json(path, "a manifest")
-    if not isinstance(data, dict) or data.get("schema") != ENGINE_SCHEMA:
-        found = data.get("schema") if isinstance(data, dict) else None
-        raise BadInput(f"{path}: is no engine manifest: its schema is {found!r}, expected {ENGINE_SCHEMA!r}.")
-    read = _Reader(path, data)
-    source = read.table("source")
-    layers, aperture, cache = read.table("layers"), read.table("aperture"), read.table("cache")
-    window, step, host = read.table("window"), read.table("step"), read.table("host")
+    read = _reader(path, ENGINE_SCHEMA, "engine manifest")
+    layers, aperture, quantisation = read.table("layers"), read.table("aperture"), read.table("quantisation")
+    host = read.table("host")
+    inputs, outputs = _tensors(read, "inputs"), _tensors(read, "outputs")
+    source_kind = read.optional_text("source.kind") or ""
     return EngineManifest(
         path=path,
-        family=read.text("family", optional=True),
-        stage=read.text("stage", optional=True),
-        role=read.text("role", optional=True),
-        target=read.text("target") or "",
-        toolkit=read.text("toolkit.version") or "",
-        engine=read.file("engine.file"),
-        engine_sha256=read.text("engine.sha256") or "",
+        family=read.optional_text("family"),
+        stage=read.optional_text("stage"),
+        role=read.optional_text("role"),
+        target=read.text("target"),
+        toolkit=read.text("toolkit.version"),
+        engine=read.as_file("engine.file", read.found("engine.file")),
+        engine_sha256=read.text("engine.sha256"),
         engine_bytes=read.whole("engine.bytes", least=1),
-        twin=read.file("onnx.file"),
-        host=read.file("host.file") if host else None,
-        inputs=read.tensors("inputs"),
-        outputs=read.tensors("outputs"),
-        window=read.window() if window else None,
-        step=read.step() if step else None,
-        cache_numel=read.whole("cache.numel", least=1) if cache else None,
-        state=read.states(),
+        twin=read.as_file("onnx.file", read.found("onnx.file")),
+        host=read.as_file("host.file", read.found("host.file")) if host else None,
+        inputs=inputs,
+        outputs=outputs,
+        window=_window(read) if read.table("window") else None,
+        step=_step(read) if read.table("step") else None,
+        cache_numel=_cache(read),
+        state=_states(read, inputs, outputs),
         modelled_ms=read.number("layers.modelled_ms") if layers else None,
-        context_bytes=read.mapped("aperture.context_bytes") if aperture else None,
-        stand_in=bool(source) and source.get("kind") == "random",
-        data=data,
-        largest_mapping_bytes=read.mapped("aperture.largest_mapping_bytes") if aperture else None,
+        context_bytes=read.whole("aperture.context_bytes", 0, MOST_MAPPED) if aperture else None,
+        stand_in=source_kind == RANDOM,
+        data=read.data,
+        largest_mapping_bytes=read.whole("aperture.largest_mapping_bytes", 0, MOST_MAPPED) if aperture else None,
+        twin_sha256=read.optional_text("onnx.sha256") or "",
+        host_sha256=read.optional_text("host.sha256"),
+        source_sha256=read.optional_text("source.sha256") or "",
+        source_name=read.optional_text("source.name") or "",
+        source_kind=source_kind,
+        precision=read.text("quantisation.dtype") if quantisation else None,
     )
 
 
-def read_json(path: Path, what: str) -> object:
-    """The JSON data in the file `path`, which is to be `what` ("a plan").
+def read_set(path: Path) -> EngineSet:
+    """The set's manifest in the file `path`.
 
     Raises:
-        BadInput: it cannot be read, is larger than any of ours, or is no JSON.
+        BadInput: it cannot be read, is no set's manifest, or a key of it is missing or of another kind.
     """
-    try:
-        size = path.stat().st_size
-        if size > LARGEST_BYTES:
-            raise BadInput(
-                f"{path}: has {size} bytes, and is no {what.split()[-1]}: those have {LARGEST_BYTES} at most."
+    read = _reader(path, SET_SCHEMA, "set's manifest")
+    sizes = read.table("aperture.context_bytes")
+    return EngineSet(
+        path=path,
+        members=tuple(read.as_file(key, name) for key, name in read.items("members")),
+        roles={role: read.as_file(f"roles.{role:.40}", name) for role, name in read.table("roles").items()},
+        cache_numel=_cache(read),
+        budget_bytes=read.whole("aperture.budget_bytes", 1) if read.table("aperture") else None,
+        context_bytes={
+            read.as_file("aperture.context_bytes", name): read.as_whole(
+                f"aperture.context_bytes.{name:.80}", size, 0, MOST_MAPPED
             )
-        return json.loads(path.read_bytes().decode("utf-8"))
-    except OSError as error:
-        raise BadInput(f"{path}: cannot be read as {what} ({error.strerror}).") from error
-    except RecursionError as error:
-        raise BadInput(f"{path}: is nested too deep to be {what}.") from error
-    except ValueError as error:
-        raise BadInput(f"{path}: is not JSON, so no {what.split()[-1]} ({error}).") from error
+            for name, size in sizes.items()
+        },
+    )
 
 
-class _Reader:
-    """Reads keys of a manifest, each by its dotted name, and refuses what is not of its kind."""
+def _reader(path: Path, schema: str, noun: str) -> KeyReader:
+    data = read_json(path, "a manifest")
+    if not isinstance(data, dict) or data.get("schema") != schema:
+        found = data.get("schema") if isinstance(data, dict) else None
+        raise BadInput(f"{path}: is no {noun}: its schema is {found!r:.80}, expected {schema!r}.")
+    return KeyReader(path, data, _REMEDY)
 
-    def __init__(self, path: Path, data: dict[str, Any]) -> None:
-        self._path = path
-        self._data = data
 
-    def text(self, key: str, optional: bool = False) -> str | None:
-        value = self._found(key)
-        if value is None and optional:
-            return None
-        if not isinstance(value, str) or not value:
-            raise self._wrong(key, value, "a text")
-        return value
+def _tensors(read: KeyReader, key: str) -> tuple[TensorInfo, ...]:
+    tensors = tuple(_tensor(read, place, item) for place, item in read.items(key))
+    names = [tensor.name for tensor in tensors]
+    if len(set(names)) != len(names):
+        raise read.wrong(key, names, "names that differ")
+    return tensors
 
-    def whole(self, key: str, least: int) -> int:
-        return self._whole(key, self._found(key), least)
 
-    def mapped(self, key: str) -> int:
-        return self._whole(key, self._found(key), 0, MOST_MAPPED)
+def _tensor(read: KeyReader, key: str, item: object) -> TensorInfo:
+    shape = item.get("shape") if isinstance(item, dict) else None
+    if not isinstance(item, dict) or not isinstance(shape, list):
+        raise read.wrong(key, item, "a tensor's name, shape and dtype")
+    name, dtype = read.as_text(f"{key}.name", item.get("name")), item.get("dtype", "float32")
+    if dtype not in DTYPES:
+        raise read.wrong(f"{key}.dtype", dtype, f"one of {', '.join(DTYPES)}")
+    if len(shape) > MOST_AXES:
+        raise read.wrong(f"{key}.shape", shape, f"at most {MOST_AXES} axes")
+    axes = tuple(read.as_whole(f"{key}.shape", axis, 1) for axis in shape)
+    size_bytes = np.dtype(dtype).itemsize
+    for axis in axes:
+        size_bytes *= axis
+    if size_bytes > LARGEST_TENSOR_BYTES:
+        raise read.wrong(f"{key}.shape", shape, f"at most {LARGEST_TENSOR_BYTES} bytes")
+    return TensorInfo(name, axes, dtype)
 
-    def number(self, key: str) -> float:
-        value = self._found(key)
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or value < 0:
-            raise self._wrong(key, value, "a number from 0")
-        return float(value)
 
-    def table(self, key: str) -> dict[str, Any]:
-        value = self._found(key)
-        if value is not None and not isinstance(value, dict):
-            raise self._wrong(key, value, "an object")
-        return value or {}
+def _window(read: KeyReader) -> WindowInfo:
+    least = {"frames": 1, "emitted": 1, "left": 0, "right": 0, "hop": 1}
+    sizes = {name: read.whole(f"window.{name}", bound) for name, bound in least.items()}
+    if sizes["left"] + sizes["emitted"] + sizes["right"] != sizes["frames"]:
+        raise read.wrong("window", sizes, "left + emitted + right = frames")
+    return WindowInfo(**sizes, sample_rate=read.optional_whole("window.sample_rate", 1))
 
-    def file(self, key: str) -> Path:
-        name = self.text(key) or ""
-        if "/" in name or "\\" in name or "\0" in name or name in (".", ".."):
-            raise self._wrong(key, name, "the name of a file beside it")
-        return self._path.parent / name
 
-    def tensors(self, key: str) -> tuple[TensorInfo, ...]:
-        return tuple(self._tensor(f"{key}[{place}]", item) for place, item in enumerate(self._list(key)))
+def _step(read: KeyReader) -> StepInfo:
+    least = {"codes": 1, "samples_per_code": 1, "context": 0, "emitted": 1}
+    sizes = {name: read.whole(f"step.{name}", bound) for name, bound in least.items()}
+    if sizes["context"] + sizes["emitted"] != sizes["codes"]:
+        raise read.wrong("step", sizes, "context + emitted = codes")
+    return StepInfo(**sizes, sample_rate=read.optional_whole("step.sample_rate", 1))
 
-    def window(self) -> WindowInfo:
-        least = {"frames": 1, "emitted": 1, "left": 0, "right": 0, "hop": 1}
-        sizes = {name: self.whole(f"window.{name}", bound) for name, bound in least.items()}
-        if sizes["left"] + sizes["emitted"] + sizes["right"] != sizes["frames"]:
-            raise self._wrong("window", sizes, "left + emitted + right = frames")
-        return WindowInfo(**sizes, sample_rate=self._optional("window.sample_rate"))
 
-    def step(self) -> StepInfo:
-        least = {"codes": 1, "samples_per_code": 1, "context": 0, "emitted": 1}
-        sizes = {name: self.whole(f"step.{name}", bound) for name, bound in least.items()}
-        if sizes["context"] + sizes["emitted"] != sizes["codes"]:
-            raise self._wrong("step", sizes, "context + emitted = codes")
-        return StepInfo(**sizes, sample_rate=self._optional("step.sample_rate"))
+def _cache(read: KeyReader) -> int | None:
+    most = LARGEST_TENSOR_BYTES // np.dtype(np.float32).itemsize
+    return read.whole("cache.numel", 1, most) if read.table("cache") else None
 
-    def states(self) -> tuple[StateInfo, ...]:
-        states = []
-        for place, item in enumerate(self._list("state") if "state" in self._data else []):
-            key = f"state[{place}]"
-            names = (item.get("input"), item.get("output")) if isinstance(item, dict) else (None, None)
-            axis = item.get("axis") if isinstance(item, dict) else None
-            if not all(isinstance(name, str) for name in names):
-                raise self._wrong(key, item, "the names of an input and an output")
-            states.append(StateInfo(str(names[0]), str(names[1]), None if axis is None else self._whole(key, axis, 0)))
-        return tuple(states)
 
-    def _tensor(self, key: str, item: object) -> TensorInfo:
-        shape = item.get("shape") if isinstance(item, dict) else None
-        if not isinstance(item, dict) or not isinstance(item.get("name"), str) or not isinstance(shape, list):
-            raise self._wrong(key, item, "a tensor's name, shape and dtype")
-        axes = tuple(self._whole(f"{key}.shape", axis, 1) for axis in shape)
-        return TensorInfo(item["name"], axes, str(item.get("dtype", "float32")))
-
-    def _list(self, key: str) -> list[Any]:
-        value = self._found(key)
-        if not isinstance(value, list):
-            raise self._wrong(key, value, "a list")
-        return value
-
-    def _optional(self, key: str) -> int | None:
-        value = self._found(key)
-        return None if value is None else self._whole(key, value, 1)
-
-    def _whole(self, key: str, value: object, least: int, most: int = LARGEST_AXIS) -> int:
-        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-            raise self._wrong(key, value, f"a whole number from {least}")
-        return value
-
-    def _found(self, key: str) -> Any:
-        value: Any = self._data
-        for part in key.split("."):
-            value = value.get(part) if isinstance(value, dict) else None
-        return value
-
-    def _wrong(self, key: str, value: object, expected: str) -> BadInput:
-        return BadInput(f"{self._path}: {key} is {value!s:.80}, expected {expected}; export the engine again.")
+def _states(read: KeyReader, inputs: tuple[TensorInfo, ...], outputs: tuple[TensorInfo, ...]) -> tuple[StateInfo, ...]:
+    taken, given = {info.name: info for info in inputs}, {info.name: info for info in outputs}
+    states = []
+    for key, item in read.items("state") if read.found("state") is not None else []:
+        source, sink = (item.get("input"), item.get("output")) if isinstance(item, dict) else (None, None)
+        before = taken.get(source) if isinstance(source, str) else None
+        after = given.get(sink) if isinstance(sink, str) else None
+        if before is None or after is None:
+            raise read.wrong(key, item, "the names of an input and an output of the engine")
+        axis = None if item.get("axis") is None else read.as_whole(f"{key}.axis", item["axis"], 0, MOST_AXES)
+        if axis is not None and axis >= min(len(before.shape), len(after.shape)):
+            raise read.wrong(f"{key}.axis", axis, "an axis that both tensors have")
+        states.append(StateInfo(before.name, after.name, axis))
+    return tuple(states)
