@@ -16,9 +16,9 @@ from typing import NamedTuple
 ROOT = Path("/")
 
 _LARGEST_BYTES = 1 << 16
-"""Of a file that is read: those of the kernel read here have a page at most, 4 KiB, and the status of a process less."""
+"""Of a file that is read: those of the kernel that are read here have a page at most, 4 KiB."""
 
-_SOC = re.compile(r"rockchip,(rk\d{4}[a-z]?)(?![a-z0-9])")
+_SOC = re.compile(r"rockchip,(rk\d{4}[a-z0-9]*)")
 """A chip in the device tree's `compatible`, where every board lists its own name, then its chip: `radxa,rock-5a`,
 `rockchip,rk3588s`; vendors' kernels name the board after the chip: `rockchip,rk3588s-orangepi-5`, `rockchip,rk3588`."""
 
@@ -99,7 +99,7 @@ def driver_version(root: Path = ROOT) -> str | None:
 
 
 def npu_state(root: Path = ROOT) -> NpuState:
-    """Governor and clock of the NPU, the first whose devfreq there is: `fdab0000.npu` on an RK3588."""
+    """Governor and clock of the NPU, `fdab0000.npu` on an RK3588, `27700000.npu` on an RK3576."""
     try:
         folders = sorted((root / "sys/class/devfreq").glob("*.npu"))
     except OSError:
@@ -115,8 +115,8 @@ def npu_state(root: Path = ROOT) -> NpuState:
     return NpuState(None, None, ())
 
 
-def peak_memory_bytes(root: Path = ROOT) -> int | None:
-    """The most memory that this process has held so far."""
+def peak_rss_bytes(root: Path = ROOT) -> int | None:
+    """The most resident memory that this process has held so far."""
     found = _VM_HWM.search(_text(root / "proc/self/status") or "")
     return int(found.group(1)) * _KIB if found else None
 

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rknn_tts_runtime.faults import BadInput
-from rknn_tts_runtime.json_keys import KeyReader
 from rknn_tts_runtime.json_keys import LARGEST_BYTES as LARGEST_BYTES
+from rknn_tts_runtime.json_keys import KeyReader
 from rknn_tts_runtime.json_keys import read_json as read_json
 
 ENGINE_SCHEMA = "rknn-tts/engine/1"
