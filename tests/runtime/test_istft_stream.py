@@ -32,7 +32,8 @@ def of_torch(raw: Floats, n_fft: int, hop: int) -> NDArray[np.float64]:
     rows = torch.from_numpy(raw[0].astype(np.float64))
     spectrum = torch.polar(rows[:half].exp(), rows[half:].sin())
     window = torch.hann_window(n_fft, dtype=torch.float64)
-    return torch.istft(spectrum[None], n_fft, hop, n_fft, window).numpy()[0]
+    samples: NDArray[np.float64] = torch.istft(spectrum[None], n_fft, hop, n_fft, window).numpy()[0]
+    return samples
 
 
 @pytest.mark.parametrize(("n_fft", "hop"), [(20, 5), (16, 4), (8, 4), (12, 4), (12, 2)])

@@ -1,0 +1,103 @@
+"""Which engine of several decodes an utterance: of windows the cheapest, of fixed lengths the shortest that holds it.
+
+Python 3.8, numpy only: this file runs on the board.
+"""
+
+from __future__ import annotations
+
+from typing import Mapping, Sequence, TypeVar
+
+from rknn_tts_runtime.faults import BadInput
+from rknn_tts_runtime.manifest import EngineManifest, WindowInfo
+from rknn_tts_runtime.windows import plan_windows
+
+Rung = TypeVar("Rung")
+
+
+def cheapest_rung(frames: int, rungs: Sequence[EngineManifest]) -> EngineManifest:
+    """The engine whose windows decode an utterance in the least modelled time.
+
+    That is its time of a run times the windows of `plan_windows`. Where a manifest does not tell the time of a run, the
+    frames that are run count instead, for all of them. Of two that cost the same, the one that pads less; then the
+    narrower one, whose first audio comes sooner.
+
+    Args:
+        frames: frames of the utterance.
+        rungs: manifests of engines with windows.
+
+    Raises:
+        BadInput: there are no rungs, or one has no window.
+        ValueError: `frames` is not positive.
+    """
+    if not rungs:
+        raise BadInput("a ladder needs one engine at least: name one in the plan.")
+    timed = all(rung.modelled_ms is not None for rung in rungs)
+
+    def cost(rung: EngineManifest) -> tuple[float, int, int]:
+        window = window_of(rung)
+        windows = len(plan_windows(frames, window.frames, window.left, window.right))
+        of_one = rung.modelled_ms if timed and rung.modelled_ms is not None else window.frames
+        return windows * of_one, max(0, window.frames - frames), window.frames
+
+    return min(rungs, key=cost)
+
+
+def full_or_short(frames: int, full: EngineManifest, short: EngineManifest | None) -> EngineManifest:
+    """Of Kokoro's two engines the one for an utterance: `full` has no masks and takes no padding, `short` has them.
+
+    Args:
+        frames: frames of the utterance.
+        full: for utterances that fill its window.
+        short: for shorter ones; None where there is none.
+
+    Raises:
+        BadInput: the utterance is shorter than the window of `full`, and there is no `short`; or `full` has no window.
+    """
+    width = window_of(full).frames
+    if frames >= width:
+        return full
+    if short is None:
+        raise BadInput(
+            f"{full.engine}: takes utterances of {width} frames and more, and this one has {frames}. Name the engine "
+            "of shorter ones in the plan as the artifact `short`, or say more at once."
+        )
+    return short
+
+
+def narrowest_rung(length: int, ladder: Mapping[int, Rung]) -> Rung | None:
+    """Of engines of fixed lengths the shortest that holds `length`; None where none does, for the host's part to run.
+
+    Args:
+        length: what is to be held, in the ladder's unit: ids of a sentence, frames of a mel.
+        ladder: length to engine.
+    """
+    holding = [rung_length for rung_length in ladder if rung_length >= length]
+    return ladder[min(holding)] if holding else None
+
+
+def ladder_of(rungs: Sequence[EngineManifest], tensor: str) -> dict[int, EngineManifest]:
+    """Engines by the length of the last axis of their input `tensor`, ascending.
+
+    Raises:
+        BadInput: an engine has no such input, or two are of one length.
+    """
+    found: dict[int, EngineManifest] = {}
+    for rung in rungs:
+        shape = next((each.shape for each in rung.inputs if each.name == tensor), ())
+        if not shape:
+            raise BadInput(f"{rung.path}: has no input {tensor!r}, so it is no rung of this ladder; correct the plan.")
+        other = found.setdefault(shape[-1], rung)
+        if other is not rung:
+            raise BadInput(f"{other.engine} and {rung.engine} are both of length {shape[-1]}; name one in the plan.")
+    return dict(sorted(found.items()))
+
+
+def window_of(manifest: EngineManifest) -> WindowInfo:
+    """The window of an engine that is to have one.
+
+    Raises:
+        BadInput: it has none.
+    """
+    if manifest.window is None:
+        raise BadInput(f"{manifest.path}: tells of no window, so its engine decodes no frames; correct the plan.")
+    return manifest.window
