@@ -8,6 +8,8 @@ which the seam has two.
 
 The noise is standard normal. N follows the durations, so it may be longer than needed and is cut.
 
+It carries a card (`rknn_tts_runtime.speaking.kokoro_card`): the sizes and the vocabulary that a board speaks with.
+
 The exporter is torch's TorchScript one: the other one unrolls an LSTM over time and needs its length as a number. It is
 given no weights to write: they would be copied four times on the way (750 MB more at the peak, 6 s). The graph comes
 bare, its parameters as inputs, and takes the module's own arrays; what the exporter leaves to be computed of them (the
@@ -25,8 +27,9 @@ import numpy as np
 import onnx
 import onnx_ir as ir
 from numpy.typing import NDArray
+from rknn_tts_runtime.speaking.kokoro_card import VOICE_KEY, KokoroCard, card_text
 
-from models.kokoro.config import KokoroConfig
+from models.kokoro.config import HARMONIC_TONES, SAMPLE_RATE, KokoroConfig
 from surgery.fold_constants import folded
 
 TOKENS, VOICE_STYLE, SPEED, NOISE = "tokens", "voice_style", "speed", "noise_source"
@@ -56,12 +59,15 @@ def most_frames(tokens: int, config: KokoroConfig, speed: float = 1.0) -> int:
     return 2 * tokens * max(1, ceil(config.max_dur / speed))
 
 
-def host_half(weights: Mapping[str, NDArray[np.float32]], config: KokoroConfig) -> ir.Model:
+def host_half(
+    weights: Mapping[str, NDArray[np.float32]], config: KokoroConfig, vocabulary: Mapping[str, int] | None = None
+) -> ir.Model:
     """The host half of a checkpoint.
 
     Args:
         weights: a whole checkpoint's arrays by their official names, checked; some are shared with what is returned.
         config: its sizes.
+        vocabulary: phoneme to token, as its card has it; None where none is known.
     """
     model, parameters = _traced(weights, config)
     graph = model.graph
@@ -71,7 +77,30 @@ def host_half(weights: Mapping[str, NDArray[np.float32]], config: KokoroConfig) 
         graph.register_initializer(value)
     for value in graph.outputs:  # of which the exporter does not know that the first axis is 1
         value.shape = ir.Shape([1, *(value.shape or ())[1:]])
-    return folded(model)
+    half = folded(model)
+    half.metadata_props[VOICE_KEY] = card_text(card_of(config, vocabulary or {}))
+    return half
+
+
+def card_of(config: KokoroConfig, vocabulary: Mapping[str, int]) -> KokoroCard:
+    """What a board must know of a checkpoint beside its graphs."""
+    return KokoroCard(
+        sample_rate=SAMPLE_RATE,
+        hop=config.istftnet.hop,
+        n_fft=config.istftnet.gen_istft_n_fft,
+        istft_hop=config.istftnet.gen_istft_hop_size,
+        style_size=2 * config.style_dim,
+        noise_width=HARMONIC_TONES,
+        tokens=config.n_token,
+        most_phonemes=most_phonemes(config),
+        most_frames_per_token=most_frames(1, config),
+        vocabulary=dict(sorted(vocabulary.items(), key=lambda entry: entry[1])),
+    )
+
+
+def most_phonemes(config: KokoroConfig) -> int:
+    """The longest sentence: ALBERT's positions, less the boundary before and behind. 510 for Kokoro-82M."""
+    return config.plbert.max_position_embeddings - 2
 
 
 def _traced(

@@ -16,6 +16,7 @@ from converters.kokoro.checkpoint import open_checkpoint
 from converters.kokoro.geometry import FULL, SHORT, geometry_of
 from converters.kokoro.host_half import host_half
 from converters.kokoro.utterances import WEATHER, YES, Utterance, speak, speak_long
+from converters.kokoro.vocabulary import vocabulary_of
 from converters.kokoro.voices import Voices, read_voices
 from converters.stages import Checkpoint, OpenSession, Session, StageOptions
 from models.kokoro.generator import Generator
@@ -40,8 +41,8 @@ class Opening:
 
     def __init__(self, checkpoint: Checkpoint, options: StageOptions, open_session: OpenSession) -> None:
         self.file, self.open_session = checkpoint, open_session
-        config = Path(options.config) if options.config is not None else None
-        self.checkpoint = open_checkpoint(checkpoint.path, config)
+        self.config = Path(options.config) if options.config is not None else None
+        self.checkpoint = open_checkpoint(checkpoint.path, self.config)
         self.sizes = self.checkpoint.config.istftnet
         self.geometry = geometry_of(options, self.sizes)
 
@@ -64,7 +65,8 @@ class Opening:
     @cached_property
     def host(self) -> ir.Model:
         """The host half."""
-        return host_half(self.checkpoint.weights, self.checkpoint.config)
+        vocabulary = vocabulary_of(self.checkpoint, self.config, self.file.material)
+        return host_half(self.checkpoint.weights, self.checkpoint.config, vocabulary)
 
     @cached_property
     def speaking(self) -> Session:

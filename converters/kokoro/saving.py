@@ -11,7 +11,7 @@ from contracts.errors import UserInput
 from converters.kokoro.checkpoint import KokoroCheckpoint, open_checkpoint
 from converters.kokoro.config import CONFIG_NAME, read_config
 from converters.kokoro.pth_file import pth_bytes
-from converters.kokoro.voices import read_voices
+from converters.kokoro.vocabulary import KEY, voices_vocabulary
 from converters.stages import Checkpoint, SavedCheckpoint, StageOptions
 from models.kokoro.config import KokoroConfig
 
@@ -85,7 +85,5 @@ def _config_bytes(checkpoint: Checkpoint, opened: KokoroCheckpoint, given: Path 
 
 def _vocabulary(checkpoint: Checkpoint, config: KokoroConfig) -> dict[str, dict[str, int]]:
     """Phoneme to token, under the config's key; nothing where what is known is another model's."""
-    if checkpoint.material is None:
-        return {}
-    vocabulary = dict(read_voices(checkpoint.material).vocabulary)
-    return {"vocab": vocabulary} if max(vocabulary.values(), default=0) < config.n_token else {}
+    vocabulary = voices_vocabulary(checkpoint.material, config)
+    return {KEY: vocabulary} if vocabulary else {}

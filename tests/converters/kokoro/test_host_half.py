@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import warnings
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import onnx_ir as ir
 import pytest
 import torch
+from rknn_tts_runtime.speaking.kokoro_card import KokoroCard, read_card
 
-from converters.kokoro.host_half import host_half, most_frames
+from converters.kokoro.host_half import card_of, host_half, most_frames
+from models.kokoro.config import KOKORO_82M
 from models.kokoro.host import Host, Seam
 from tests.kokoro_writer.checkpoint import SMALL, random_weights
 from tests.models.kokoro.checkpoints import tame_weights
@@ -109,3 +112,20 @@ def test_host_half_is_the_same_each_time_and_quiet(capfd: pytest.CaptureFixture[
 def test_most_frames_is_every_token_at_its_longest(tokens: int, speed: float, frames: int) -> None:
     assert SMALL.max_dur == 5
     assert most_frames(tokens, SMALL, speed) == frames
+
+
+def test_host_half_carries_what_a_board_speaks_with() -> None:
+    vocabulary = {"ʨ": 3, "a": 1}
+    made = host_half(tame_weights(SMALL), SMALL, vocabulary)
+    metadata = {entry.key: entry.value for entry in as_proto(made).metadata_props}
+    card = read_card(metadata, Path("kokoro-host.onnx"))
+    assert card == KokoroCard(24000, 30, 4, 5, 8, 9, 10, 18, 10, vocabulary)
+    assert list(card.vocabulary) == ["a", "ʨ"]
+
+
+def test_card_of_kokoro_82m_is_as_published() -> None:
+    # 24 kHz, frames of 300 samples, a transform of 20 by 5, styles of 256, nine sines, 510 phonemes of 178 tokens;
+    # a duration is at most 50, and two frames each.
+    wanted = KokoroCard(24000, 300, 20, 5, 256, 9, 178, 510, 100, {})
+    assert card_of(KOKORO_82M, {}) == wanted
+    assert wanted.columns_per_frame == 60
