@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
+from rknn_tts_runtime.engine_file import MAGIC, EngineHeader, read_engine_header
+
 from contracts.contract import Contract, contract_from_metadata
 from contracts.errors import UserInput
 from contracts.files import sha256_of
@@ -23,7 +25,6 @@ from contracts.manifest import (
 from contracts.serial import from_json
 from cost.table import CostRow, LayerCost, by_operator, by_target, cpu_layers, cpu_layers_of_sums, dearest
 from logs.layer_table import Layer
-from rknn_tts.engine_file import MAGIC, EngineHeader, read_engine_header
 from rknn_tts.layer_file import layers_of, read_layers, sums_of
 
 if TYPE_CHECKING:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from rknn_tts_runtime.engine_file import EngineHeader
+
 from contracts.contract import STAND_IN, Contract, PassRecord
 from contracts.serial import Json
 from contracts.verdicts import Measurement, Verdict
 from cost.table import CostRow, LayerCost
 from rknn_tts.blocks import Block, Facts, Notice, Row, Table
-from rknn_tts.engine_file import EngineHeader
 from rknn_tts.inspection import Inspection, OnnxFacts
 from rknn_tts.numbers import CYCLES_PER_MEGACYCLE, column, number, size
 from rknn_tts.present import (

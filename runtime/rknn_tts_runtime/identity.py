@@ -18,6 +18,10 @@ from rknn_tts_runtime.manifest import RANDOM, EngineManifest, TensorInfo
 TARGETS = ("rk3562", "rk3566", "rk3568", "rk3576", "rk3588")
 """The chips that engines are built for."""
 
+SAME_NPU = {"rk3568": "rk3566"}
+"""Chips that run engines of another: for RK3566 and RK3568 the toolkit writes the same engine but for the name (a small
+graph, 2.3.2); that either runs that of the other was not measured on a board. The driver has the last word."""
+
 SOURCE_DIGITS = 16
 """Of the checkpoint's digest: as many stand in the short contract (docs/manifest.md, Inside the engine)."""
 
@@ -67,10 +71,13 @@ def check_target(manifest: EngineManifest, soc: str | None) -> None:
     Raises:
         Mismatch: it is for another.
     """
-    if soc is None or _base(soc) == _base(manifest.target):
+    if soc is None:
         return
-    remedy = _build(manifest, target=_base(soc)) if _base(soc) in TARGETS else "Nothing is built for that chip."
-    raise Mismatch(f"{manifest.engine}: is for {manifest.target}, and this board is an {soc}. {remedy}")
+    chip, target = _target_of(soc), _target_of(manifest.target)
+    if SAME_NPU.get(chip, chip) == SAME_NPU.get(target, target):
+        return
+    remedy = _build(manifest, target=chip) if chip in TARGETS else "No engine can be built for that chip."
+    raise Mismatch(f"{manifest.engine}: is for {manifest.target}, and this board has an {soc}. {remedy}")
 
 
 def check_stage(manifest: EngineManifest, family: str, stage: str) -> None:
@@ -242,9 +249,9 @@ def _build(manifest: EngineManifest, target: str | None = None) -> str:
     return f"To build it: {command}"
 
 
-def _base(chip: str) -> str:
-    """The chip as targets are called: `rk3588s` is an `rk3588` to the toolkit (its list of targets)."""
-    return next((target for target in TARGETS if chip.lower().startswith(target)), chip.lower())
+def _target_of(chip: str) -> str:
+    """The chip as targets are called: an `rk3588s` is an `rk3588` to the toolkit."""
+    return next((target for target in TARGETS if chip.startswith(target)), chip)
 
 
 def _stage_of(family: str | None, stage: str | None, role: str | None) -> str:

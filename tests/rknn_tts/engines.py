@@ -23,7 +23,7 @@ DESCRIPTION = {
 
 
 def engine_bytes(custom: bytes = b"", description: bytes | None = None) -> bytes:
-    """A file laid out as rknn-toolkit2 2.3.2 lays out its engines: see `rknn_tts.engine_file`."""
+    """A file laid out as rknn-toolkit2 2.3.2 lays out its engines: see `rknn_tts_runtime.engine_file`."""
     model = b"\x00model\x00" + custom + b"\x00" * 40
     told = json.dumps(DESCRIPTION).encode() if description is None else description
     header = b"RKNN\0\0\0\0" + struct.pack("<QQ", 6, len(model))

@@ -6,11 +6,11 @@ import json
 from dataclasses import replace
 
 import pytest
+from rknn_tts_runtime.engine_file import EngineHeader
 
 from contracts.contract import PassRecord, short_contract
 from cost.table import CostRow, LayerCost, cpu_layers_of_sums
 from rknn_tts.blocks import plain_text
-from rknn_tts.engine_file import EngineHeader
 from rknn_tts.inspection import Inspection, OnnxFacts, OnnxTensor
 from rknn_tts.present_inspection import inspection_blocks
 from tests.contracts.samples import CONTRACT, STEP, STEP_CONTRACT

@@ -4,9 +4,9 @@ import struct
 from pathlib import Path
 
 import pytest
+from rknn_tts_runtime.engine_file import read_engine_header
 
 from contracts.contract import short_contract
-from rknn_tts.engine_file import read_engine_header
 from tests.rknn_tts.engines import CONTRACT, engine_bytes
 
 
