@@ -1,0 +1,165 @@
+"""A Piper voice that speaks: its host half in onnxruntime, its decoder (and duration encoder) as engines.
+
+    text -> phonemes -> ids -> [host half, or duration encoder and the host half behind it] -> z, y_mask (, g)
+         -> [decoder, window by window] -> samples
+
+Sentences are spoken one after the other, so the first is heard while the second is not yet begun.
+
+Python 3.8, numpy only: this file runs on the board.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Iterator
+
+from rknn_tts_runtime.backends.engine import Backend
+from rknn_tts_runtime.backends.host_session import HostSession, open_host
+from rknn_tts_runtime.faults import BadInput, Mismatch
+from rknn_tts_runtime.plans.plan import Component, Plan
+from rknn_tts_runtime.speaking.durations import DurationEncoder, open_durations
+from rknn_tts_runtime.speaking.phonemiser import Phonemise, piper_phonemes
+from rknn_tts_runtime.speaking.piper_host import AtSeam, Sentence, at_seam, known_feed
+from rknn_tts_runtime.speaking.piper_text import said_by
+from rknn_tts_runtime.speaking.piper_voice import PiperVoice, read_voice
+from rknn_tts_runtime.speaking.speaker import Asked, FloatArray, Speaker
+from rknn_tts_runtime.speaking.stopwatch import Stopwatch
+from rknn_tts_runtime.speaking.window_decoder import WindowDecoder, host_of, open_decoder
+
+DECODER, DURATIONS = "decoder", "duration_encoder"
+"""The components of a plan."""
+
+
+class PiperSpeaker:
+    """A Piper voice whose engines are open (`speaking.speaker.Speaker`). See `open_piper`.
+
+    Attributes:
+        sample_rate: samples a second.
+        notes: what a person should know of what is heard.
+    """
+
+    def __init__(
+        self,
+        voice: PiperVoice,
+        host: HostSession,
+        decoder: WindowDecoder,
+        durations: DurationEncoder | None,
+        sample_rate: int,
+        phonemise: Phonemise,
+    ) -> None:
+        self.sample_rate = sample_rate
+        self.notes = (*decoder.notes, *(durations.notes if durations else ()))
+        self._voice, self._host, self._decoder, self._durations = voice, host, decoder, durations
+        self._phonemise = phonemise
+
+    def speak(self, asked: Asked, stopwatch: Stopwatch) -> Iterator[FloatArray]:
+        """What was asked for, window by window; see `speaking.speaker.Speaker.speak`.
+
+        What it is told of that the voice cannot speak is added to `notes`.
+        """
+        scales = self._scales(asked)
+        self._voice.check_speaker(asked.speaker)
+        if asked.voice is not None:
+            raise BadInput(f"--voice {asked.voice}: a Piper voice has no styles; --speaker says who speaks.")
+        with stopwatch.stage("phonemes"):
+            said = said_by(self._voice, asked, self._phonemise)
+        self.notes += tuple(note for note in said.notes if note not in self.notes)
+        sentences = [
+            Sentence(ids, scales, asked.speaker, (asked.seed, place)) for place, ids in enumerate(said.sentences)
+        ]
+        return self._spoken(sentences, stopwatch)
+
+    def close(self) -> None:
+        """Let go of the engines; once more does nothing."""
+        self._decoder.close()
+        self._host.close()
+        if self._durations is not None:
+            self._durations.close()
+
+    def _scales(self, asked: Asked) -> tuple[float, float, float]:
+        if not (math.isfinite(asked.speed) and asked.speed > 0):
+            raise BadInput(f"--speed {asked.speed}: a number above 0 is expected.")
+        if asked.seed < 0:
+            raise BadInput(f"--seed {asked.seed}: a whole number from 0 is expected.")
+        noise_scale, length_scale, noise_width = self._voice.scales
+        return noise_scale, length_scale / asked.speed, noise_width
+
+    def _spoken(self, sentences: list[Sentence], stopwatch: Stopwatch) -> Iterator[FloatArray]:
+        for sentence in sentences:
+            seam = self._at_seam(sentence, stopwatch)
+            yield from self._decoder.samples(seam.latent, seam.mask, seam.given, stopwatch)
+
+    def _at_seam(self, sentence: Sentence, stopwatch: Stopwatch) -> AtSeam:
+        channels = self._decoder.channels
+        if self._durations is not None and self._durations.holds(len(sentence.ids)):
+            return self._durations.at_seam(sentence, channels, stopwatch)
+        with stopwatch.stage("host half"):
+            return at_seam(self._host, known_feed(self._host, self._voice, sentence), sentence, channels)
+
+
+def open_piper(plan: Plan, backend: Backend, phonemise: Phonemise = piper_phonemes) -> Speaker:
+    """The Piper voice of `plan`, its engines open on `backend`.
+
+    Args:
+        plan: with the component `decoder`, and `duration_encoder` where that is to run as engines too.
+        backend: runs the engines.
+        phonemise: makes phonemes of a text.
+
+    Raises:
+        BadInput: the plan has no decoder, a file is missing or is not what it should be, the host half tells nothing of
+            its voice, or nobody states the sample rate.
+        Mismatch: an engine, its manifest, a host half and the board do not belong together.
+        RunFault: an engine cannot be loaded.
+    """
+    component = _decoder_of(plan)
+    decoder = open_decoder("piper", component, backend)
+    durations = None
+    try:
+        host = open_host(host_of(component, decoder.manifests))
+        voice = read_voice(host.metadata, host.path)
+        rate = _sample_rate(voice, decoder)
+        if DURATIONS in plan.components:
+            durations = open_durations(plan.components[DURATIONS], backend)
+            _check_one_voice(decoder, durations, voice)
+        return PiperSpeaker(voice, host, decoder, durations, rate, phonemise)
+    except BaseException:
+        decoder.close()
+        if durations is not None:
+            durations.close()
+        raise
+
+
+def _decoder_of(plan: Plan) -> Component:
+    if DECODER not in plan.components:
+        left = f" ({', '.join(plan.left_to_host)} is left to the host application)" if plan.left_to_host else ""
+        raise BadInput(
+            f"{plan.path}: places no decoder of Piper's on the NPU{left}, so there is nothing to speak with."
+        )
+    return plan.components[DECODER]
+
+
+def _sample_rate(voice: PiperVoice, decoder: WindowDecoder) -> int:
+    rates = [rate for rate in (decoder.sample_rate, voice.sample_rate) if rate is not None]
+    manifest = decoder.manifests[0]
+    if not rates:
+        raise BadInput(
+            f"{manifest.path}: states no sample rate, nor does {voice.where.name}; export the voice again with "
+            "--sample-rate."
+        )
+    if len(set(rates)) > 1 or voice.hop != decoder.hop:
+        raise Mismatch(
+            f"{manifest.engine} gives {decoder.hop} samples a frame at {decoder.sample_rate} Hz, and the voice in "
+            f"{voice.where} {voice.hop} at {voice.sample_rate} Hz: they are of two voices. Copy an engine, its "
+            "manifest and its host half together."
+        )
+    return rates[0]
+
+
+def _check_one_voice(decoder: WindowDecoder, durations: DurationEncoder, voice: PiperVoice) -> None:
+    """See that both components are of one checkpoint."""
+    one, other = decoder.manifests[0], durations.manifests[0]
+    if one.source_sha256 != other.source_sha256 or durations.voice.symbols != voice.symbols:
+        raise Mismatch(
+            f"{one.engine} and {other.engine} are of two checkpoints ({one.source_name} and {other.source_name}); a "
+            "plan is of one voice: build both of one checkpoint."
+        )
