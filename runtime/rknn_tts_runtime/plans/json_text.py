@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from rknn_tts_runtime.faults import BadInput
-from rknn_tts_runtime.manifest import LARGEST_BYTES
+from rknn_tts_runtime.json_keys import LARGEST_BYTES, bounded_whole
 from rknn_tts_runtime.plans.wording import shown
 
 
@@ -50,9 +50,9 @@ def object_in(text: str, where: str) -> dict[str, Any]:
         return found
 
     try:
-        data = json.loads(text, object_pairs_hook=once)
+        data = json.loads(text, object_pairs_hook=once, parse_int=bounded_whole)
         if isinstance(data, str):
-            data = json.loads(data, object_pairs_hook=once)
+            data = json.loads(data, object_pairs_hook=once, parse_int=bounded_whole)
     except RecursionError as error:
         raise BadInput(f"{where}: is nested too deep to be a plan.") from error
     except ValueError as error:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from rknn_tts_runtime.faults import EXIT_REFUSED, BadInput
-from rknn_tts_runtime.manifest import LARGEST_BYTES
+from rknn_tts_runtime.json_keys import LARGEST_BYTES
 from rknn_tts_runtime.plans.reading import read_plans
 
 ENGINE = "decoder.rknn"
@@ -321,6 +321,11 @@ def test_other_session_options_are_the_host_applications(folder: Path) -> None:
 def test_a_plan_is_refused_when_it_is_nested_without_end(folder: Path) -> None:
     assert "nested too deep" in refusal(folder, "[" * 200_000)
     assert "nested too deep" in refusal(folder, {"piper_tts.exec_plan": "[" * 200_000})
+
+
+def test_a_plan_is_refused_when_a_number_has_no_end(folder: Path) -> None:
+    data = json.dumps(generator(overlap=0)).replace("0", "1" * 5000)
+    assert "a number of 5000 digits" in refusal(folder, data)
 
 
 def test_a_plan_is_refused_when_it_is_larger_than_any(folder: Path) -> None:
