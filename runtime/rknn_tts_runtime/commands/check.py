@@ -1,0 +1,113 @@
+"""`check`: whether a plan, its files and this machine go together, and what the engines take of the address space.
+
+Python 3.8, numpy only: this file runs on the board.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Sequence
+
+from rknn_tts_runtime.aperture_budget import ApertureBudget, as_mib, cost_of
+from rknn_tts_runtime.backends.engine import Backend
+from rknn_tts_runtime.board import soc
+from rknn_tts_runtime.commands.chosen_backend import NPU, add_backend_arguments, chosen_backend
+from rknn_tts_runtime.commands.output import tell
+from rknn_tts_runtime.commands.utterance import add_plan_arguments
+from rknn_tts_runtime.engine_file import short_contract_of
+from rknn_tts_runtime.faults import EXIT_DONE, Fault
+from rknn_tts_runtime.identity import check_digest, check_host, check_identity, check_stage, check_twin, identity_notes
+from rknn_tts_runtime.manifest import EngineManifest, manifest_of
+from rknn_tts_runtime.plans.plan import Component, Plan
+from rknn_tts_runtime.plans.reading import read_plans
+
+NAME = "check"
+HELP = "whether a plan, its files and this machine go together, and what the engines take"
+
+HOST = "host"
+"""The role whose file is no engine."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Say what the command takes."""
+    parser.add_argument("plan", type=Path, metavar="PLAN.json", help="as `rknn-tts plan` writes it")
+    add_plan_arguments(parser)
+    parser.add_argument("--load", action="store_true", help="load each engine once as well")
+    add_backend_arguments(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Check every file of every plan, and say what was found; the exit code is that of the worst.
+
+    Raises:
+        BadInput: the plan is wrong, or names files that are not there.
+        RunFault: the backend's library is not on this machine.
+    """
+    plans = read_plans(arguments.plan, arguments.model, arguments.family)
+    checker = _Checker(chosen_backend(arguments), arguments.load)
+    for plan in plans.values():
+        for component in plan.components.values():
+            checker.check(plan, component)
+        for name in plan.left_to_host:
+            tell(f"{plan.family} {name}: is the host application's")
+    checker.tell_together()
+    return checker.exit_code
+
+
+class _Checker:
+    """Goes through files one by one, tells what is wrong with each, and goes on."""
+
+    def __init__(self, backend: Backend, load: bool) -> None:
+        self._backend = backend
+        self._load = load
+        self._budget = ApertureBudget()
+        self._costs: list[int] = []
+        self.exit_code = EXIT_DONE
+
+    def check(self, plan: Plan, component: Component) -> None:
+        """Check all engines of `component`, and its host half against each of them."""
+        hosts = component.artifacts.get(HOST, ())
+        for role, files in component.artifacts.items():
+            for file in files if role != HOST else ():
+                try:
+                    facts = self._engine(plan, component, file, hosts)
+                except Fault as fault:
+                    self.exit_code = max(self.exit_code, fault.exit_code)
+                    facts = [f"refused: {fault}"]
+                tell(f"{plan.family} {component.name} {role}: {file.name}", *(f"  {fact}" for fact in facts))
+
+    def tell_together(self) -> None:
+        """Say whether all engines fit into the address space at once."""
+        if not self._costs:
+            return
+        total = sum(self._costs)
+        fits = "fit into one process" if total <= self._budget.budget_bytes else "do not fit into one process at once"
+        tell(f"together: {as_mib(total)} of {as_mib(self._budget.budget_bytes)}: they {fits}")
+
+    def _engine(self, plan: Plan, component: Component, file: Path, hosts: Sequence[Path]) -> list[str]:
+        manifest = manifest_of(file)
+        check_stage(manifest, plan.family, component.name)
+        check_identity(manifest, short_contract_of(file), soc() if self._backend.name == NPU else None)
+        check_digest(manifest)
+        if manifest.host_sha256 is not None:
+            for host in hosts:
+                check_host(manifest, host)
+        if self._backend.name != NPU:
+            check_twin(manifest)
+        cost = cost_of(manifest, self._backend.memory(manifest))
+        self._costs.append(cost.context_bytes)
+        if self._load:
+            self._backend.open(manifest).close()
+        return [_geometry(manifest), f"takes {as_mib(cost.context_bytes)} ({cost.source})", *identity_notes(manifest)]
+
+
+def _geometry(manifest: EngineManifest) -> str:
+    facts = [f"for {manifest.target}", f"toolkit {manifest.toolkit}"]
+    if manifest.window is not None:
+        facts.append(f"window of {manifest.window.frames} frames, {manifest.window.emitted} emitted")
+    if manifest.step is not None:
+        facts.append(f"steps of {manifest.step.codes} codes")
+    if manifest.modelled_ms is not None:
+        facts.append(f"{manifest.modelled_ms:.1f} ms a run (modelled)")
+    return ", ".join(facts)

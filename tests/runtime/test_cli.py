@@ -1,0 +1,60 @@
+"""The command line: exit codes, and one sentence for each thing that is wrong."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import rknn_tts_runtime
+from rknn_tts_runtime.cli import COMMANDS, main
+from rknn_tts_runtime.commands import check
+from rknn_tts_runtime.faults import BadInput, RunFault
+
+RUNTIME = Path(rknn_tts_runtime.__file__).parents[1]
+
+
+def test_module_runs_as_a_program_that_lists_its_commands() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "rknn_tts_runtime", "--help"], cwd=RUNTIME, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    for name in COMMANDS:
+        assert f"\n    {name} " in done.stdout
+
+
+@pytest.mark.parametrize("arguments", [[], ["sing"], ["say"], ["check"], ["bench", "plan.json"]])
+def test_main_refuses_what_is_no_command(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert ended.value.code == 2
+    assert "usage: python -m rknn_tts_runtime" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("fault", "code", "said"),
+    [
+        (BadInput("a.json: is no plan."), 2, "refused: a.json: is no plan.\n"),
+        (RunFault("a.rknn: the driver refused it.", -4), 1, "error: a.rknn: the driver refused it.\n"),
+        (KeyboardInterrupt(), 130, "error: interrupted\n"),
+        (MemoryError(), 1, "error: This machine has not enough memory for that.\n"),
+    ],
+)
+def test_main_ends_with_the_code_of_what_was_wrong(
+    fault: BaseException, code: int, said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def broken(arguments: object) -> int:
+        raise fault
+
+    monkeypatch.setattr(check, "run", broken)
+    assert main(["check", "a.json"]) == code
+    assert capsys.readouterr().err == said
+
+
+def test_main_refuses_a_plan_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", str(tmp_path / "gone.json")]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("refused: ")
+    assert "gone.json" in said
+    assert said.count("\n") == 1
