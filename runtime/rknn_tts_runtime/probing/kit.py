@@ -16,9 +16,10 @@ Python 3.8, numpy only: this file runs on the board.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
-from typing import Any, Mapping
+from typing import Mapping
+
+from rknn_tts_runtime.probing.serial import as_data, text_of
 
 KIT_SCHEMA = "rknn-tts/probe-kit/1"
 KIT_FILE = "probe.json"
@@ -117,16 +118,4 @@ class Kit:
 
 def kit_text(kit: Kit) -> str:
     """The text of `probe.json`. Whether it can be run, `kit_reading.open_kit` says of the written folder."""
-    return json.dumps(_data(kit), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
-
-
-def _data(value: Any) -> Any:
-    """`value` as JSON data, fields in their order."""
-    if isinstance(value, tuple):
-        return [_data(item) for item in value]
-    if isinstance(value, Mapping):
-        return {name: _data(item) for name, item in value.items()}
-    if hasattr(value, "__dataclass_fields__"):
-        named = {name: _data(getattr(value, name)) for name in value.__dataclass_fields__}
-        return {"schema": named.pop("schema"), **named} if "schema" in named else named
-    return value
+    return text_of(as_data(kit))

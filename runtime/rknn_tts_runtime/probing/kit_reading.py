@@ -5,15 +5,15 @@ Python 3.8, numpy only: this file runs on the board.
 
 from __future__ import annotations
 
-import hashlib
-import math
 import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Mapping
 
 from rknn_tts_runtime.faults import BadInput
-from rknn_tts_runtime.manifest import EngineManifest, TensorInfo, read_json, read_manifest
+from rknn_tts_runtime.identity import sha256_of
+from rknn_tts_runtime.json_keys import KeyReader, read_json
+from rknn_tts_runtime.manifest import EngineManifest, TensorInfo, read_manifest
 from rknn_tts_runtime.probing.arrays import Array, read_array, read_header
 from rknn_tts_runtime.probing.kit import (
     ENGINE,
@@ -32,12 +32,13 @@ MOST_CASES = 1000
 MOST_RUNS = 1000
 """Of a kit and of a case that are believed: a few dozen, and a few feeds each."""
 
+LARGEST_BOUND_DB = 1000.0
+"""float64 has some 320 dB."""
+
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,199}")
 """Of a file in the folder and of a case: no separator, no leading dot, nothing that a terminal acts on."""
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
-
-_CHUNK_BYTES = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,7 @@ def open_kit(folder: Path) -> OpenKit:
     path = folder / KIT_FILE
     if not path.is_file():
         raise BadInput(f"{folder}: is no probe kit, there is no {KIT_FILE} in it; `rknn-tts probe ENGINE` writes one.")
-    kit = _read_kit(_Reader(str(path)), read_json(path, "a kit"))
+    kit = _read_kit(path, read_json(path, "a kit"))
     for name, digest in kit.files.items():
         _check_file(folder, name, digest)
     manifests = {case.name: _checked_manifest(folder, kit, case) for case in kit.cases}
@@ -84,29 +85,18 @@ def open_kit(folder: Path) -> OpenKit:
             f"{path}: its subject {kit.subject.engine_file} is not the file of that digest in the folder; "
             "write the kit again."
         )
-    return OpenKit(folder, kit, _sha256_of(path), manifests)
+    return OpenKit(folder, kit, sha256_of(path), manifests)
 
 
 def _check_file(folder: Path, name: str, digest: str) -> None:
     path = folder / name
     if path.is_symlink() or not path.is_file():
         raise BadInput(f"{path}: is missing, or no plain file; copy the whole kit again.")
-    found = _sha256_of(path)
+    found = sha256_of(path)
     if found != digest:
         raise BadInput(
             f"{path}: is damaged, its SHA-256 is {found[:12]}... and not {digest[:12]}...; copy the kit again."
         )
-
-
-def _sha256_of(path: Path) -> str:
-    digest = hashlib.sha256()
-    try:
-        with path.open("rb") as file:
-            for chunk in iter(lambda: file.read(_CHUNK_BYTES), b""):
-                digest.update(chunk)
-    except OSError as error:
-        raise BadInput(f"{path}: cannot be read ({error.strerror}).") from error
-    return digest.hexdigest()
 
 
 def _checked_manifest(folder: Path, kit: Kit, case: Case) -> EngineManifest:
@@ -126,9 +116,10 @@ def _checked_manifest(folder: Path, kit: Kit, case: Case) -> EngineManifest:
             raise BadInput(f"{where}: gives {[given.name for given in run.inputs]}, the engine takes {list(inputs)}.")
         for given in run.inputs:
             _check_array(folder, given.file, inputs[given.name])
+        names = [expected.name for expected in run.outputs]
         for expected in run.outputs:
-            if expected.name not in outputs:
-                raise BadInput(f"{where}: expects {expected.name!r}, the engine gives {list(outputs)}.")
+            if expected.name not in outputs or names.count(expected.name) > 1:
+                raise BadInput(f"{where}: expects {names}, the engine gives {list(outputs)}.")
             _check_array(folder, expected.file, outputs[expected.name])
     return manifest
 
@@ -142,38 +133,29 @@ def _check_array(folder: Path, name: str, tensor: TensorInfo) -> None:
         )
 
 
-class _Reader:
-    """Reads keys of `probe.json`, and refuses what is not of its kind."""
+class _Reader(KeyReader):
+    """Reads keys of `probe.json`, and refuses what is not of its kind; `where` names the object that a key is in."""
 
-    def __init__(self, path: str) -> None:
-        self._path = path
-
-    def wrong(self, where: str, value: object, expected: str) -> BadInput:
-        return BadInput(f"{self._path}: {where} is {value!r:.80}, expected {expected}; write the kit again.")
-
-    def table(self, value: object, where: str) -> dict[str, Any]:
+    def table_of(self, value: object, where: str) -> dict[str, Any]:
         if not isinstance(value, dict):
             raise self.wrong(where, value, "an object")
         return value
 
-    def items(self, table: dict[str, Any], key: str, where: str, most: int, least: int = 1) -> list[Any]:
+    def list_of(self, table: dict[str, Any], key: str, where: str, most: int, least: int = 1) -> list[Any]:
         value = table.get(key)
         if not isinstance(value, list) or not least <= len(value) <= most:
             raise self.wrong(f"{where}.{key}", value, f"a list of {least} to {most}")
         return value
 
-    def text(self, table: dict[str, Any], key: str, where: str) -> str:
-        value = table.get(key)
-        if not isinstance(value, str) or not value or not value.isprintable():
-            raise self.wrong(f"{where}.{key}", value, "a text")
-        return value
+    def text_of(self, table: dict[str, Any], key: str, where: str) -> str:
+        return self.as_text(f"{where}.{key}", table.get(key))
 
     def text_or_none(self, table: dict[str, Any], key: str, where: str) -> str | None:
-        return None if table.get(key) is None else self.text(table, key, where)
+        return None if table.get(key) is None else self.text_of(table, key, where)
 
     def name(self, value: object, where: str) -> str:
         if not isinstance(value, str) or not _NAME.fullmatch(value):
-            raise self.wrong(where, value, "the name of a file in the folder, or of a case (letters, digits, . _ + -)")
+            raise self.wrong(where, value, "a name of letters, digits, dots, dashes and such, no path")
         return value
 
     def digest(self, value: object, where: str) -> str:
@@ -183,28 +165,29 @@ class _Reader:
 
     def bound(self, table: dict[str, Any], where: str) -> float:
         value = table.get("bound_db")
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not abs(value) <= LARGEST_BOUND_DB:
             raise self.wrong(f"{where}.bound_db", value, "a number of dB")
         return float(value)
 
 
-def _read_kit(read: _Reader, data: object) -> Kit:
-    table = read.table(data, "it")
+def _read_kit(path: Path, data: object) -> Kit:
+    read = _Reader(path, {}, "write the kit again")
+    table = read.table_of(data, "it")
     if table.get("schema") != KIT_SCHEMA:
         raise read.wrong("schema", table.get("schema"), repr(KIT_SCHEMA))
     files = {
         read.name(name, "the name of a file"): read.digest(digest, f"files.{name:.80}")
-        for name, digest in read.table(table.get("files"), "files").items()
+        for name, digest in read.table_of(table.get("files"), "files").items()
     }
     cases = tuple(
-        _read_case(read, read.table(item, f"cases[{place}]"), f"cases[{place}]", files)
-        for place, item in enumerate(read.items(table, "cases", "kit", MOST_CASES))
+        _read_case(read, read.table_of(item, f"cases[{place}]"), f"cases[{place}]", files)
+        for place, item in enumerate(read.list_of(table, "cases", "kit", MOST_CASES))
     )
     names = [case.name for case in cases]
     twice = next((name for place, name in enumerate(names) if name in names[:place]), None)
     if twice is not None:
         raise read.wrong("cases", twice, "each name once")
-    return Kit(_read_subject(read, read.table(table.get("subject"), "subject"), files), cases, files)
+    return Kit(_read_subject(read, read.table_of(table.get("subject"), "subject"), files), cases, files)
 
 
 def _read_subject(read: _Reader, table: dict[str, Any], files: Mapping[str, str]) -> Subject:
@@ -212,8 +195,8 @@ def _read_subject(read: _Reader, table: dict[str, Any], files: Mapping[str, str]
         family=read.text_or_none(table, "family", "subject"),
         stage=read.text_or_none(table, "stage", "subject"),
         role=read.text_or_none(table, "role", "subject"),
-        target=read.text(table, "target", "subject"),
-        toolkit=read.text(table, "toolkit", "subject"),
+        target=read.text_of(table, "target", "subject"),
+        toolkit=read.text_of(table, "toolkit", "subject"),
         engine_sha256=read.digest(table.get("engine_sha256"), "subject.engine_sha256"),
         engine_file=_read_file(read, table, "engine_file", "subject", files),
     )
@@ -222,14 +205,12 @@ def _read_subject(read: _Reader, table: dict[str, Any], files: Mapping[str, str]
 def _read_case(read: _Reader, table: dict[str, Any], where: str, files: Mapping[str, str]) -> Case:
     if table.get("kind") not in KINDS:
         raise read.wrong(f"{where}.kind", table.get("kind"), f"one of {', '.join(KINDS)}")
-    proves = read.items(table, "proves", where, MOST_CASES, least=0)
-    if not all(isinstance(gate, str) and gate and gate.isprintable() for gate in proves):
-        raise read.wrong(f"{where}.proves", proves, "names of gates")
+    proves = read.list_of(table, "proves", where, MOST_CASES, least=0)
     runs = []
-    for place, item in enumerate(read.items(table, "runs", where, MOST_RUNS)):
-        run, at = read.table(item, f"{where}.runs[{place}]"), f"{where}.runs[{place}]"
-        inputs = [read.table(one, f"{at}.inputs") for one in read.items(run, "inputs", at, MOST_RUNS)]
-        outputs = [read.table(one, f"{at}.outputs") for one in read.items(run, "outputs", at, MOST_RUNS)]
+    for place, item in enumerate(read.list_of(table, "runs", where, MOST_RUNS)):
+        run, at = read.table_of(item, f"{where}.runs[{place}]"), f"{where}.runs[{place}]"
+        inputs = [read.table_of(one, f"{at}.inputs") for one in read.list_of(run, "inputs", at, MOST_RUNS)]
+        outputs = [read.table_of(one, f"{at}.outputs") for one in read.list_of(run, "outputs", at, MOST_RUNS)]
         runs.append(
             CaseRun(
                 tuple(CaseInput(*_read_named(read, one, at, files)) for one in inputs),
@@ -239,15 +220,15 @@ def _read_case(read: _Reader, table: dict[str, Any], where: str, files: Mapping[
     return Case(
         name=read.name(table.get("name"), f"{where}.name"),
         kind=str(table["kind"]),
-        what=read.text(table, "what", where),
+        what=read.text_of(table, "what", where),
         manifest=_read_file(read, table, "manifest", where, files),
         runs=tuple(runs),
-        proves=tuple(proves),
+        proves=tuple(read.as_text(f"{where}.proves", gate) for gate in proves),
     )
 
 
 def _read_named(read: _Reader, table: dict[str, Any], where: str, files: Mapping[str, str]) -> tuple[str, str]:
-    return read.text(table, "name", where), _read_file(read, table, "file", where, files)
+    return read.text_of(table, "name", where), _read_file(read, table, "file", where, files)
 
 
 def _read_file(read: _Reader, table: dict[str, Any], key: str, where: str, files: Mapping[str, str]) -> str:

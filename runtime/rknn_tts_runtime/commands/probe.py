@@ -1,0 +1,76 @@
+"""`probe`: runs the kit that `rknn-tts probe` wrote, and signs off what it found.
+
+Python 3.8, numpy only: this file runs on the board.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from rknn_tts_runtime.commands.chosen_backend import add_backend_arguments, chosen_backend
+from rknn_tts_runtime.faults import EXIT_DONE, EXIT_FAILED, BadInput
+from rknn_tts_runtime.probing.conditions import utc_now
+from rknn_tts_runtime.probing.kit_reading import open_kit
+from rknn_tts_runtime.probing.report import check_place, report_lines, write_result
+from rknn_tts_runtime.probing.result import UNNAMED, signed_off
+from rknn_tts_runtime.probing.run import REPEATS, run_kit
+
+NAME = "probe"
+HELP = "run a probe kit, and write what it found for `rknn-tts verify`"
+
+MOST_REPEATS = 1000
+LONGEST_NAME = 200
+"""Of whoever signs off, in characters."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Say what the command takes."""
+    parser.add_argument("folder", type=Path, metavar="FOLDER", help="the kit, as `rknn-tts probe ENGINE` writes it")
+    parser.add_argument(
+        "--out", type=Path, metavar="F.json", help="what is written (default: FOLDER.result.json beside the folder)"
+    )
+    parser.add_argument("--by", metavar="NAME", help=f"who signs it off (default: {UNNAMED})")
+    parser.add_argument(
+        "--repeats", type=int, default=REPEATS, metavar="N", help=f"runs of a case that are timed (default: {REPEATS})"
+    )
+    add_backend_arguments(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the kit; 0 where every case passed, 1 where one failed, and the result is written in both.
+
+    Raises:
+        BadInput: the kit or an option is wrong; nothing was run.
+        RunFault: there is no such backend, or the result cannot be written.
+    """
+    if not 1 <= arguments.repeats <= MOST_REPEATS:
+        raise BadInput(f"--repeats {arguments.repeats}: expected from 1 to {MOST_REPEATS}.")
+    by = checked_name(UNNAMED if arguments.by is None else arguments.by)
+    folder = arguments.folder.resolve()
+    place = folder.with_name(f"{folder.name}.result.json") if arguments.out is None else arguments.out
+    kit = open_kit(folder)
+    check_place(place)
+    backend = chosen_backend(arguments)
+    result = run_kit(kit, backend, _say, arguments.repeats)
+    result = signed_off(result, by, utc_now())
+    write_result(place, result)
+    sys.stdout.write("".join(f"{line}\n" for line in [*report_lines(result), f"written: {place}"]))
+    return EXIT_DONE if result.passed else EXIT_FAILED
+
+
+def checked_name(by: str) -> str:
+    """`by`, the name of whoever signs off.
+
+    Raises:
+        BadInput: it is empty, too long, or cannot be printed.
+    """
+    name = by.strip()
+    if not name or len(name) > LONGEST_NAME or not name.isprintable():
+        raise BadInput(f"--by: a name of 1 to {LONGEST_NAME} characters is expected, without line breaks.")
+    return name
+
+
+def _say(line: str) -> None:
+    sys.stderr.write(f"{line}\n")
