@@ -1,7 +1,7 @@
 """What a host half tells a board of its voice: ids of phonemes, sample rate, speakers, scales, names of inputs.
 
 So that plan, engine, manifest and host half are all that speaks. The board reads it with
-`rknn_tts_runtime.speaking.piper_voice`, which has the key.
+`rknn_tts_runtime.speaking.piper_voice`.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 
 import onnx_ir as ir
-from rknn_tts_runtime.speaking.piper_voice import VOICE_METADATA
+from rknn_tts_runtime.speaking.piper_voice import FAMILY
+from rknn_tts_runtime.speaking.voice_keys import VOICE_METADATA
 
 from converters.piper.phonemes import frame_of
 from converters.piper.voice import Voice
@@ -27,6 +28,7 @@ def voice_metadata(voice: Voice) -> str:
     noise_scale, length_scale, noise_width = config.scales
     table = config.phoneme_ids
     told = {
+        "family": FAMILY,
         "sample_rate": voice.sample_rate,
         "hop_length": voice.seam.hop,
         "num_symbols": voice.symbols,

@@ -18,8 +18,9 @@ from rknn_tts_runtime.identity import check_stage, identity_notes
 from rknn_tts_runtime.ladders import ladder_of, narrowest_rung
 from rknn_tts_runtime.manifest import EngineManifest, TensorInfo, manifest_of
 from rknn_tts_runtime.plans.plan import Component
-from rknn_tts_runtime.speaking.piper_host import SPEAKER, AtSeam, Sentence, at_seam, known_feed
+from rknn_tts_runtime.speaking.piper_host import SPEAKER, Sentence, host_feed, latent_noise
 from rknn_tts_runtime.speaking.piper_voice import PiperVoice, read_voice
+from rknn_tts_runtime.speaking.seam import AtSeam, LatentNoise, at_seam, check_outputs
 from rknn_tts_runtime.speaking.stopwatch import Stopwatch
 from rknn_tts_runtime.speaking.window_decoder import MAIN, host_of, open_engines
 
@@ -53,17 +54,15 @@ class DurationEncoder:
         """What stands at the decoder's seam of a sentence that an engine holds; `channels` is C of its latent.
 
         Raises:
-            BadInput, RunFault: see `piper_host.at_seam`.
+            BadInput, RunFault: see `seam.at_seam`.
         """
         width = min(width for width in self._engines if width >= len(sentence.ids))
         engine = self._engines[width]
-        known = known_feed(self._host, self.voice, sentence)
+        known, noise = host_feed(self._host, self.voice, sentence), latent_noise(self._host, sentence, channels)
+        beside: dict[str, Array] = {}
         if any(info.name == SPEAKER for info in engine.inputs):
             with stopwatch.stage(HOST_STAGE):
-                embedding = self._embedding(engine, known, sentence, channels)
-            beside = {SPEAKER: embedding}
-        else:
-            beside = {}
+                beside = {SPEAKER: self._embedding(engine, known, sentence.speaker, noise)}
         names = self.voice.inputs
         padded = np.zeros((1, width), np.int64)
         padded[0, : len(sentence.ids)] = sentence.ids
@@ -72,7 +71,7 @@ class DurationEncoder:
         with stopwatch.stage(HOST_STAGE):
             # The engine's floats have a unit axis that the host half has not.
             encoded = {name: array.reshape(1, -1, width) for name, array in made.items()}
-            return at_seam(self._host, {**known, **encoded}, sentence, channels)
+            return at_seam(self._host, {**known, **encoded}, noise)
 
     def close(self) -> None:
         """Let go of the engines; once more does nothing."""
@@ -80,13 +79,12 @@ class DurationEncoder:
             engine.close()
         self._host.close()
 
-    def _embedding(self, engine: Engine, known: Mapping[str, Array], sentence: Sentence, channels: int) -> Array:
+    def _embedding(self, engine: Engine, known: Mapping[str, Array], speaker: int, noise: LatentNoise) -> Array:
         """The speaker's `g`: it depends on nothing else, so the host half gives it of zeros."""
-        if sentence.speaker not in self._embeddings:
+        if speaker not in self._embeddings:
             zeros = {info.name: np.zeros(_flat(info), np.float32) for info in engine.outputs}
-            given = at_seam(self._host, {**known, **zeros}, sentence, channels).given
-            self._embeddings[sentence.speaker] = given[SPEAKER]
-        return self._embeddings[sentence.speaker]
+            self._embeddings[speaker] = at_seam(self._host, {**known, **zeros}, noise).given[SPEAKER]
+        return self._embeddings[speaker]
 
 
 def open_durations(component: Component, backend: Backend) -> DurationEncoder:
@@ -102,6 +100,7 @@ def open_durations(component: Component, backend: Backend) -> DurationEncoder:
         check_stage(manifest, "piper", component.name)
     host = open_host(host_of(component, manifests))
     voice = read_voice(host.metadata, host.path)
+    check_outputs(host)
     ladder = ladder_of(manifests, voice.inputs.ids)
     for manifest in manifests:
         _check_tensors(manifest, voice, host)

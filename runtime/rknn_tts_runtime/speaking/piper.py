@@ -19,9 +19,10 @@ from rknn_tts_runtime.faults import BadInput, Mismatch
 from rknn_tts_runtime.plans.plan import Component, Plan
 from rknn_tts_runtime.speaking.durations import DurationEncoder, open_durations
 from rknn_tts_runtime.speaking.phonemiser import Phonemise, piper_phonemes
-from rknn_tts_runtime.speaking.piper_host import AtSeam, Sentence, at_seam, known_feed
+from rknn_tts_runtime.speaking.piper_host import Sentence, host_feed, latent_noise
 from rknn_tts_runtime.speaking.piper_text import said_by
 from rknn_tts_runtime.speaking.piper_voice import PiperVoice, read_voice
+from rknn_tts_runtime.speaking.seam import AtSeam, at_seam, check_outputs
 from rknn_tts_runtime.speaking.speaker import Asked, FloatArray, Speaker
 from rknn_tts_runtime.speaking.stopwatch import Stopwatch
 from rknn_tts_runtime.speaking.window_decoder import WindowDecoder, host_of, open_decoder
@@ -65,7 +66,7 @@ class PiperSpeaker:
             said = said_by(self._voice, asked, self._phonemise)
         self.notes += tuple(note for note in said.notes if note not in self.notes)
         sentences = [
-            Sentence(ids, scales, asked.speaker, (asked.seed, place)) for place, ids in enumerate(said.sentences)
+            Sentence(ids, scales, asked.speaker, asked.seed, place) for place, ids in enumerate(said.sentences)
         ]
         return self._spoken(sentences, stopwatch)
 
@@ -94,7 +95,8 @@ class PiperSpeaker:
         if self._durations is not None and self._durations.holds(len(sentence.ids)):
             return self._durations.at_seam(sentence, channels, stopwatch)
         with stopwatch.stage("host half"):
-            return at_seam(self._host, known_feed(self._host, self._voice, sentence), sentence, channels)
+            feed = host_feed(self._host, self._voice, sentence)
+            return at_seam(self._host, feed, latent_noise(self._host, sentence, channels))
 
 
 def open_piper(plan: Plan, backend: Backend, phonemise: Phonemise = piper_phonemes) -> Speaker:
@@ -117,6 +119,7 @@ def open_piper(plan: Plan, backend: Backend, phonemise: Phonemise = piper_phonem
     try:
         host = open_host(host_of(component, decoder.manifests))
         voice = read_voice(host.metadata, host.path)
+        check_outputs(host)
         rate = _sample_rate(voice, decoder)
         if DURATIONS in plan.components:
             durations = open_durations(plan.components[DURATIONS], backend)

@@ -1,29 +1,21 @@
 """What a Piper voice's host half tells of the voice: enough to speak with it, and no other file.
 
-The converter writes it into the host half's metadata under `rknn-tts/voice/1`, as JSON. It is data from a file: its
-size is checked before it is read, and every key before it is used. Keys that are not known are left alone.
+The converter writes it into the host half's metadata (`converters/piper/voice_metadata.py`, `voice_keys`).
 
 Python 3.8, numpy only: this file runs on the board.
 """
 
 from __future__ import annotations
 
-import json
-import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Mapping
+from typing import Mapping
 
 from rknn_tts_runtime.faults import BadInput
+from rknn_tts_runtime.speaking.voice_keys import voice_keys
 
-VOICE_METADATA = "rknn-tts/voice/1"
-"""The key in the host half's metadata, and the format's name."""
-
-LARGEST_CHARACTERS = 1 << 20
-"""Of a voice's JSON: the default voice's has 3000, one of 900 speakers with names some 20 000."""
-
-LARGEST_COUNT = 1 << 20
-"""Of symbols, speakers and rates that are believed: no voice has more than some thousands, no sound card 1 MHz."""
+FAMILY = "piper"
+"""As manifests name it."""
 
 SMALLEST_LENGTH_SCALE = 0.01
 """As the converter: a hundred times the usual speed."""
@@ -33,8 +25,6 @@ ESPEAK, CHARACTERS = "espeak", "text"
 
 _NAMED_SPEAKERS = 3
 """Names of speakers that a sentence tells at most."""
-
-_REMEDY = "export the voice again with rknn-tts, and copy engine, manifest and host half together"
 
 
 @dataclass(frozen=True)
@@ -108,19 +98,7 @@ def read_voice(metadata: Mapping[str, str], where: Path) -> PiperVoice:
     Raises:
         BadInput: it tells of none, or a key is missing or of another kind; the key is named.
     """
-    text = metadata.get(VOICE_METADATA)
-    if text is None:
-        raise BadInput(
-            f"{where}: tells nothing of its voice ({VOICE_METADATA}): it is no host half of Piper's, or an "
-            f"older one; {_REMEDY}."
-        )
-    if len(text) > LARGEST_CHARACTERS:
-        raise BadInput(f"{where}: {VOICE_METADATA} has {len(text)} characters, and {LARGEST_CHARACTERS} is the most.")
-    try:
-        data = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise BadInput(f"{where}: {VOICE_METADATA} is no JSON; {_REMEDY}.") from error
-    read = _Reader(where, data)
+    read = voice_keys(metadata, where, FAMILY)
     inputs, inference, frame = read.inner("inputs"), read.inner("inference"), read.inner("frame")
     symbols, speakers = read.count("num_symbols"), read.count("num_speakers")
     return PiperVoice(
@@ -156,64 +134,3 @@ def read_voice(metadata: Mapping[str, str], where: Path) -> PiperVoice:
         pad=frame.ids("pad", frame.data.get("pad"), symbols),
         end=frame.ids("end", frame.data.get("end"), symbols),
     )
-
-
-class _Reader:
-    """Reads keys of an object, each checked; refusals name the key."""
-
-    def __init__(self, where: Path, data: object, name: str = "") -> None:
-        self._where, self._name = where, name
-        if not isinstance(data, dict):
-            raise self._wrong("", data, "an object")
-        self.data: dict[str, Any] = data
-
-    def inner(self, key: str) -> _Reader:
-        return _Reader(self._where, self.data.get(key), f"{self._name}{key}.")
-
-    def text(self, key: str) -> str:
-        value = self.data.get(key)
-        if not isinstance(value, str) or not value:
-            raise self._wrong(key, value, "a text")
-        return value
-
-    def optional(self, key: str) -> str | None:
-        return None if self.data.get(key) is None else self.text(key)
-
-    def count(self, key: str) -> int:
-        value = self.data.get(key)
-        if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= LARGEST_COUNT:
-            raise self._wrong(key, value, f"a whole number from 1 to {LARGEST_COUNT}")
-        return value
-
-    def number(self, key: str, least: float) -> float:
-        value = self.data.get(key)
-        good = isinstance(value, (int, float)) and not isinstance(value, bool)
-        if not good or not (math.isfinite(value) and value >= least):  # type: ignore[arg-type, operator]
-            raise self._wrong(key, value, f"a number from {least:g}")
-        return float(value)  # type: ignore[arg-type]
-
-    def below(self, key: str, value: object, limit: int) -> int:
-        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < limit:
-            raise self._wrong(key, value, f"a whole number from 0 to {limit - 1}")
-        return value
-
-    def ids(self, key: str, value: object, symbols: int) -> tuple[int, ...]:
-        if not isinstance(value, list):
-            raise self._wrong(key, value, "a list of ids")
-        return tuple(self.below(key, number, symbols) for number in value)
-
-    def clusters(self, key: str) -> tuple[tuple[str, ...], ...]:
-        value = self.data.get(key)
-        good = isinstance(value, list) and all(
-            isinstance(cluster, list) and all(isinstance(phoneme, str) for phoneme in cluster) for cluster in value
-        )
-        if not isinstance(value, list) or not good:
-            raise self._wrong(key, value, "a list of lists of phonemes")
-        return tuple(tuple(cluster) for cluster in value)
-
-    def _wrong(self, key: str, value: object, expected: str) -> BadInput:
-        name = f"{self._name}{key}".rstrip(".")
-        return BadInput(
-            f"{self._where}: {VOICE_METADATA}{' has ' if name else ' '}{name} {'= ' if name else 'is '}{value!r:.40}, "
-            f"expected {expected}; {_REMEDY}."
-        )

@@ -30,6 +30,7 @@ def told(voice: Voice) -> dict[str, Any]:
 def test_host_half_tells_what_the_voices_json_says(tmp_path: Path) -> None:
     voice = opened(tmp_path, Recipe(speakers=2, sample_rate=22050))
     assert json.loads(host_half(voice).metadata_props[KEY]) == {
+        "family": "piper",
         "sample_rate": 22050,
         "hop_length": 16,
         "num_symbols": len(ALPHABET),
