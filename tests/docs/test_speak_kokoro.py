@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,34 +16,16 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from converters.kokoro.host_half import host_half
-from models.kokoro.config import KOKORO_82M, KokoroConfig
-from models.kokoro.generator import Generator, instance_norm
-from models.kokoro.generator_graph import Padded, Whole, shapes_of, traced
-from models.kokoro.generator_weights import generator_weights
-from surgery.rewrite_interface_axes import rewrite_interface_axes
 from tests.docs.pages import ROOT, files_of
 from tests.docs.test_speak_example import read_wav
 from tests.kokoro_writer.checkpoint import Weights
-from tests.kokoro_writer.speaking import SPEAKING, write_voices
-from tests.models.kokoro.checkpoints import tame_weights
+from tests.kokoro_writer.speaking import write_voices
+from tests.kokoro_writer.windowed import CONTEXT, LIKE_KOKORO, WIDTH, host, quiet_weights, twin
 from tests.models.kokoro.reference_generator import reference_generator, spec_phase
 
 PROGRAM = files_of(ROOT / "docs" / "kokoro.md")["speak_kokoro.py"]
 DRAWN = "rng.standard_normal("
 
-LIKE_KOKORO: KokoroConfig = replace(
-    SPEAKING,
-    istftnet=replace(
-        SPEAKING.istftnet,
-        upsample_rates=KOKORO_82M.istftnet.upsample_rates,
-        upsample_kernel_sizes=KOKORO_82M.istftnet.upsample_kernel_sizes,
-        gen_istft_n_fft=KOKORO_82M.istftnet.gen_istft_n_fft,
-    ),
-)
-"""Small, with Kokoro-82M's rates and transform, which the program takes for granted."""
-
-WIDTH, CONTEXT = 32, 8
 LEAST_DB = 60.0
 """16-bit samples of a voice that peaks near 0.5 carry about 80 dB."""
 
@@ -76,33 +58,20 @@ class Speaking:
 @pytest.fixture(scope="module")
 def speaking(tmp_path_factory: pytest.TempPathFactory) -> Speaking:
     folder = tmp_path_factory.mktemp("speaking")
-    weights = quiet_weights()
     assert PROGRAM.count(DRAWN) == 1
     (folder / "speak.py").write_text(PROGRAM.replace(DRAWN, "0 * " + DRAWN), encoding="utf-8")
     write_voices(folder)
-    ir.save(host_half(weights, LIKE_KOKORO), folder / "kokoro-host.onnx")
-    sizes = LIKE_KOKORO.istftnet
-    generator = Generator(generator_weights(weights, sizes), sizes).eval()
-    for role, module in (("full", Whole(generator, instance_norm)), ("short", Padded(generator))):
-        write_member(folder, role, module)
+    ir.save(host(), folder / "kokoro-host.onnx")
+    for role in ("full", "short"):
+        write_member(folder, role)
     members = {"schema": "rknn-tts/set/1", "members": ["full.json", "short.json"]}
     (folder / "kokoro-generator.set.json").write_text(json.dumps(members), encoding="utf-8")
-    return Speaking(folder, weights)
+    return Speaking(folder, quiet_weights())
 
 
-def quiet_weights() -> Weights:
-    """Weights whose speech stays well within full scale."""
-    weights = tame_weights(LIKE_KOKORO)
-    for name, array in weights.items():
-        if ".generator." in name and name.endswith((".weight_g", ".alpha1.0")):
-            weights[name] = np.float32(0.3) * array
-    return weights
-
-
-def write_member(folder: Path, role: str, module: torch.nn.Module) -> None:
-    """The twin of an engine, its axes as an engine has them, and of its manifest what the program reads."""
-    shapes = shapes_of(LIKE_KOKORO.istftnet, LIKE_KOKORO.style_dim, WIDTH, masked=role == "short")
-    model = rewrite_interface_axes().rewrite(traced(module, shapes)).model
+def write_member(folder: Path, role: str) -> None:
+    """The twin of an engine, and of its manifest what the program reads."""
+    model = twin(role)
     ir.save(model, folder / f"{role}.onnx")
     inputs = {str(value.name): [n for n in value.shape or () if isinstance(n, int)] for value in model.graph.inputs}
     window = {"frames": WIDTH, "left": CONTEXT, "right": CONTEXT, "hop": LIKE_KOKORO.istftnet.hop}
@@ -139,14 +108,14 @@ def seam(speaking: Speaking, phonemes: str) -> tuple[Array, Array, Array]:
     ids = [vocabulary[sign] for sign in phonemes if sign != " "]
     with np.load(speaking.folder / "voices_ja.npz") as voices:
         style = voices["second"][len(ids) - 1]
-    host = ort.InferenceSession(speaking.folder / "kokoro-host.onnx", providers=["CPUExecutionProvider"])
+    session = ort.InferenceSession(speaking.folder / "kokoro-host.onnx", providers=["CPUExecutionProvider"])
     feed = {
         "tokens": np.array([[0, *ids, 0]], np.int64),
         "voice_style": style,
         "speed": np.ones(1, np.float32),
         "noise_source": np.zeros((1, 2 * LIKE_KOKORO.max_dur * (len(ids) + 2) * 300, 9), np.float32),
     }
-    x, har, half = host.run(["x", "har", "style"], feed)
+    x, har, half = session.run(["x", "har", "style"], feed)
     assert np.array_equal(half, style[:, : LIKE_KOKORO.style_dim])
     return x, har, half
 

@@ -1,0 +1,261 @@
+"""A Kokoro that speaks: its host half in onnxruntime, its generator's windows as engines, the inverse transform here.
+
+    tokens, style, noise -> [host half] -> x, har, style -> [generator, window by window] -> columns -> [istft] -> audio
+
+Python 3.8, numpy only: this file runs on the board.
+"""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Callable, Iterable, Iterator, Mapping
+
+import numpy as np
+
+from rknn_tts_runtime.backends.engine import Array, Backend
+from rknn_tts_runtime.backends.host_session import HostSession, open_host
+from rknn_tts_runtime.faults import BadInput, Mismatch, RunFault
+from rknn_tts_runtime.identity import check_host, check_stage, identity_notes
+from rknn_tts_runtime.istft_stream import IstftStream
+from rknn_tts_runtime.manifest import EngineManifest, manifest_of
+from rknn_tts_runtime.plans.plan import Component, Plan
+from rknn_tts_runtime.speaking.kokoro_card import FAMILY, KokoroCard, read_card
+from rknn_tts_runtime.speaking.kokoro_generator import (
+    HARMONICS,
+    LATENT,
+    STYLE,
+    FloatArray,
+    Seam,
+    SeamSizes,
+    WindowEngine,
+    chosen_engine,
+    stream_spectrogram,
+    window_of,
+)
+from rknn_tts_runtime.speaking.kokoro_text import tokens_of
+from rknn_tts_runtime.speaking.kokoro_voice import read_voice, style_for
+from rknn_tts_runtime.speaking.speaker import Asked
+from rknn_tts_runtime.speaking.stopwatch import Stopwatch
+
+STAGE = "generator"
+MAIN, SHORT, HOST = "main", "short", "host"
+ROLES = (MAIN, SHORT)
+TOKENS, VOICE_STYLE, SPEED, NOISE = "tokens", "voice_style", "speed", "noise_source"
+"""What the host half takes."""
+
+PHONEMES, HOST_HALF, GENERATOR, FULL_LENGTH, ISTFT = "phonemes", "host half", "generator", "full-length decode", "istft"
+"""Stages that a stopwatch counts."""
+
+USUAL_FRAMES = (256, 16)
+"""Latent frames of noise that are drawn at first: so many, and so many for each token. The default checkpoint takes 34
+to 114 frames for six tokens and fewer, and 6.1 to 7.4 a token for sentences (five voices); all that tokens can take is
+550 MB of noise for the longest sentence. More is drawn where it does not suffice."""
+
+FullLength = Callable[[FloatArray, FloatArray, FloatArray], Array]
+"""Decodes a whole sentence: x `[1, K, N]`, har `[1, H, R N + 1]`, style `[1, S]` to its columns `[1, H, R N + 1]`."""
+
+
+class KokoroSpeaker:
+    """A Kokoro whose engines are open; made by `open_kokoro`."""
+
+    def __init__(
+        self,
+        card: KokoroCard,
+        host: HostSession,
+        main: WindowEngine,
+        short: WindowEngine | None,
+        overlap: int,
+        full_length: FullLength | None,
+    ) -> None:
+        """
+        Args:
+            card: of the checkpoint.
+            host: its host half.
+            main: the engine for whole windows.
+            short: the one for sentences that are shorter; None where there is none.
+            overlap: frames over which windows cross-fade.
+            full_length: what decodes a whole sentence, for `gain`; None: the windows' columns stay as they are.
+        """
+        self._card, self._host, self._main, self._short = card, host, main, short
+        self._overlap, self._full_length = overlap, full_length
+
+    @property
+    def sample_rate(self) -> int:
+        """Samples a second."""
+        return self._card.sample_rate
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a person should know of what is heard."""
+        engines = [self._main] if self._short is None else [self._main, self._short]
+        return tuple(note for engine in engines for note in identity_notes(engine.manifest))
+
+    def speak(self, asked: Asked, stopwatch: Stopwatch) -> Iterator[FloatArray]:
+        """What was asked for, in pieces `[S]` in their order, each as soon as its window is there.
+
+        Raises:
+            BadInput: it cannot be said; nothing was run, or the host half alone (a sentence shorter than a window tells
+                only then).
+            RunFault: an engine or the host half failed.
+        """
+        if asked.voice is None:
+            raise BadInput("Kokoro speaks in the style of a voice: give one with --voice FILE (docs/kokoro.md).")
+        if asked.speaker:
+            raise BadInput(f"--speaker {asked.speaker}: Kokoro has no numbered speakers; --voice chooses who speaks.")
+        if not (math.isfinite(asked.speed) and asked.speed > 0):
+            raise BadInput(f"--speed {asked.speed}: is no speed; 1 is the voice's own.")
+        voice = read_voice(asked.voice, self._card.style_size)
+        with stopwatch.stage(PHONEMES):
+            tokens = tokens_of(asked, self._card, voice.name)
+        with stopwatch.stage(HOST_HALF):
+            seam = self._seam(tokens, style_for(voice, len(tokens) - 2), asked)
+        engine = chosen_engine(seam.frames, self._main, self._short)
+        whole = None
+        if self._full_length is not None:
+            with stopwatch.stage(FULL_LENGTH):
+                whole = _whole(self._full_length, seam)
+        columns = stream_spectrogram(engine, seam, self._overlap, lambda: stopwatch.stage(GENERATOR), whole)
+        yield from self._samples(columns, stopwatch)
+
+    def close(self) -> None:
+        """Let go of the engines; once more does nothing."""
+        self._main.engine.close()
+        if self._short is not None:
+            self._short.engine.close()
+        self._host.close()
+
+    def _samples(self, columns: Iterable[Array], stopwatch: Stopwatch) -> Iterator[FloatArray]:
+        stream = IstftStream(self._card.n_fft, self._card.istft_hop)
+        for piece in columns:
+            with stopwatch.stage(ISTFT):
+                samples = stream.push(piece)
+            if samples.size:
+                yield samples
+        yield stream.finish()
+
+    def _seam(self, tokens: tuple[int, ...], style: FloatArray, asked: Asked) -> Seam:
+        """What the host half makes of `tokens`.
+
+        How much noise it needs shows only when it has run: with too little, it fails. The same seed draws the same
+        numbers first, however many are drawn.
+        """
+        most = len(tokens) * max(1, math.ceil(self._card.most_frames_per_token / asked.speed))
+        frames = min(most, math.ceil((USUAL_FRAMES[0] + USUAL_FRAMES[1] * len(tokens)) / min(asked.speed, 1.0)))
+        feed: dict[str, Array] = {
+            TOKENS: np.array([tokens], np.int64),
+            VOICE_STYLE: style,
+            SPEED: np.array([asked.speed], np.float32),
+        }
+        while True:
+            samples = (1, frames * self._card.hop, self._card.noise_width)
+            feed[NOISE] = np.random.default_rng(asked.seed).standard_normal(samples, np.float32)
+            try:
+                made = self._host.run([LATENT, HARMONICS, STYLE], feed)
+                break
+            except RunFault:
+                if frames == most:
+                    raise
+                frames = min(most, 2 * frames)
+        return Seam(made[LATENT], made[HARMONICS], made[STYLE])
+
+
+def open_kokoro(plan: Plan, backend: Backend, full_length: FullLength | None = None) -> KokoroSpeaker:
+    """The Kokoro of `plan`, its engines open on `backend`.
+
+    Args:
+        plan: of the family kokoro.
+        backend: what runs engines.
+        full_length: decodes a whole sentence, where the plan's `gain` asks for that.
+
+    Raises:
+        BadInput: a file of the plan is not what it should be, a param does not fit the engine, or `gain` is asked for
+            and there is no `full_length`.
+        Mismatch: engines and host half do not belong together.
+        RunFault: an engine cannot be loaded.
+    """
+    component = plan.components.get(STAGE)
+    if component is None:
+        raise BadInput(f"{plan.path}: places no {STAGE} of {FAMILY} on the NPU (impl rknn), so nothing speaks here.")
+    gain = bool(component.params.get("gain", False))
+    if gain and full_length is None:
+        raise BadInput(
+            f"{plan.path}: {STAGE}.params.gain needs a decode of the whole sentence, which no engine gives; a program "
+            "hands it to open_kokoro(full_length=...) (docs/kokoro.md). Leave gain out here."
+        )
+    manifests = {role: manifest_of(component.artifacts[role][0]) for role in ROLES if role in component.artifacts}
+    for manifest in manifests.values():
+        check_stage(manifest, FAMILY, STAGE)
+    path = _host_path(component, manifests[MAIN])
+    check_host(manifests[MAIN], path)
+    host = open_host(path)
+    card = read_card(host.metadata, path)
+    sizes = _seam_sizes(host, card)
+    fits = {role: window_of(manifest, sizes, path.name) for role, manifest in manifests.items()}
+    _check_short(manifests, fits)
+    overlap = int(component.params.get("overlap", 0))
+    emitted = fits[MAIN][0].emitted
+    if not 0 <= overlap < emitted:
+        raise BadInput(
+            f"{plan.path}: {STAGE}.params.overlap is {overlap}, and a window of {manifests[MAIN].engine.name} emits "
+            f"{emitted} frames: {emitted - 1} at most."
+        )
+    engines: dict[str, WindowEngine] = {}
+    try:
+        for role, manifest in manifests.items():
+            engines[role] = WindowEngine(manifest, backend.open(manifest), *fits[role])
+    except BaseException:
+        for opened in engines.values():
+            opened.engine.close()
+        raise
+    return KokoroSpeaker(card, host, engines[MAIN], engines.get(SHORT), overlap, full_length if gain else None)
+
+
+def _host_path(component: Component, main: EngineManifest) -> Path:
+    given = component.artifacts.get(HOST)
+    if given is not None:
+        return given[0]
+    if main.host is None:
+        raise BadInput(f"{main.path}: names no host half, and neither does the plan; add it as artifacts.host.")
+    return main.host
+
+
+def _seam_sizes(host: HostSession, card: KokoroCard) -> SeamSizes:
+    """Sizes of what the host half gives.
+
+    Raises:
+        BadInput: it takes or gives other tensors than a Kokoro's.
+    """
+    taken, given = ({info.name: info.shape for info in infos} for infos in (host.inputs, host.outputs))
+    axes = {TOKENS: 2, VOICE_STYLE: 2, SPEED: 1, NOISE: 3, LATENT: 3, HARMONICS: 3, STYLE: 2}
+    both = {**given, **taken}
+    for name, count in axes.items():
+        if len(both.get(name, ())) != count:
+            raise BadInput(f"{host.path}: has no tensor {name} of {count} axes, so it is no host half of Kokoro's.")
+    channels, rows, style = given[LATENT][1], given[HARMONICS][1], given[STYLE][1]
+    if channels is None or rows is None or style is None:
+        raise BadInput(f"{host.path}: {LATENT}, {HARMONICS} and {STYLE} must have channels of a fixed number.")
+    if rows != card.n_fft + 2:
+        raise BadInput(f"{host.path}: {HARMONICS} has {rows} rows, and n_fft {card.n_fft} makes {card.n_fft + 2}.")
+    return SeamSizes(channels, rows, style, card.columns_per_frame, card.hop, card.sample_rate)
+
+
+def _check_short(manifests: Mapping[str, EngineManifest], fits: Mapping[str, tuple[object, tuple[int, ...]]]) -> None:
+    """See that the engine for short sentences takes padding, and has the other's window."""
+    if SHORT not in manifests:
+        return
+    main, short = manifests[MAIN], manifests[SHORT]
+    if not fits[SHORT][1]:
+        raise Mismatch(f"{short.engine.name}: takes no masks, so it is no engine of role short; name that one.")
+    if fits[MAIN][0] != fits[SHORT][0] or main.host_sha256 != short.host_sha256:
+        raise Mismatch(
+            f"{main.engine.name} and {short.engine.name} are of two exports: they have other windows, or another host "
+            "half; both come from one run of make engine FAMILY=kokoro."
+        )
+
+
+def _whole(full_length: FullLength, seam: Seam) -> Array:
+    whole = np.asarray(full_length(seam.x, seam.har, seam.style))
+    if whole.shape != seam.har.shape:
+        raise RunFault(f"The full-length decode has the shape {list(whole.shape)}, expected {list(seam.har.shape)}.")
+    return whole
