@@ -17,6 +17,7 @@ from converters.inflect.opening import Slice, open_checkpoint
 from converters.inflect.prior import drawn_noise, long_prior, speak
 from converters.inflect.speaking import read_nothing, read_sentence, sample_of
 from converters.inflect.voice import SAMPLE_RATE, Voice, decoder_cut, host_half, watched_decode
+from converters.inflect.voice_metadata import tell_voice
 from converters.stages import AddExtras, Checkpoint, Evidence, OpenSession, Sample, Sentence, StageExport, StageOptions
 from converters.vits_sample import decoder_of_windows
 from converters.vits_windows import AUDIO, LATENT, MASK, Latent, UsualWindow, window_of
@@ -110,7 +111,7 @@ def stem_of(window: Window, masked: bool) -> str:
 
 def _of_voice(voice: Voice, options: StageOptions, open_session: OpenSession) -> _Opened:
     window = window_of(USUAL, options.window, options.context, voice.seam.hop, voice.sample_rate)
-    cut, host, masked = decoder_cut(voice), host_half(voice), not options.no_decoder_mask
+    cut, host, masked = decoder_cut(voice), tell_voice(host_half(voice), voice), not options.no_decoder_mask
     durations, decode = open_session(voice.graphs.duration), open_session(watched_decode(voice))
     prior = long_prior(voice, durations, window.frames)
     real = speak(voice, decode, prior, drawn_noise(prior.channels, window.frames)).said

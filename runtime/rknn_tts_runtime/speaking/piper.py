@@ -16,16 +16,16 @@ from typing import Iterator
 from rknn_tts_runtime.backends.engine import Backend
 from rknn_tts_runtime.backends.host_session import HostSession, open_host
 from rknn_tts_runtime.faults import BadInput, Mismatch
-from rknn_tts_runtime.plans.plan import Component, Plan
+from rknn_tts_runtime.plans.plan import Plan
 from rknn_tts_runtime.speaking.durations import DurationEncoder, open_durations
 from rknn_tts_runtime.speaking.phonemiser import Phonemise, piper_phonemes
 from rknn_tts_runtime.speaking.piper_host import Sentence, host_feed, latent_noise
 from rknn_tts_runtime.speaking.piper_text import said_by
-from rknn_tts_runtime.speaking.piper_voice import PiperVoice, read_voice
+from rknn_tts_runtime.speaking.piper_voice import FAMILY, PiperVoice, read_voice
 from rknn_tts_runtime.speaking.seam import AtSeam, at_seam, check_outputs
 from rknn_tts_runtime.speaking.speaker import Asked, FloatArray, Speaker
 from rknn_tts_runtime.speaking.stopwatch import Stopwatch
-from rknn_tts_runtime.speaking.window_decoder import WindowDecoder, host_of, open_decoder
+from rknn_tts_runtime.speaking.window_decoder import WindowDecoder, component_of, host_of, open_decoder, sample_rate_of
 
 DECODER, DURATIONS = "decoder", "duration_encoder"
 """The components of a plan."""
@@ -113,14 +113,14 @@ def open_piper(plan: Plan, backend: Backend, phonemise: Phonemise = piper_phonem
         Mismatch: an engine, its manifest, a host half and the board do not belong together.
         RunFault: an engine cannot be loaded.
     """
-    component = _decoder_of(plan)
-    decoder = open_decoder("piper", component, backend)
+    component = component_of(plan, DECODER)
+    decoder = open_decoder(FAMILY, component, backend)
     durations = None
     try:
         host = open_host(host_of(component, decoder.manifests))
         voice = read_voice(host.metadata, host.path)
         check_outputs(host)
-        rate = _sample_rate(voice, decoder)
+        rate = sample_rate_of(decoder, voice.hop, voice.sample_rate, voice.where)
         if DURATIONS in plan.components:
             durations = open_durations(plan.components[DURATIONS], backend)
             _check_one_voice(decoder, durations, voice)
@@ -130,32 +130,6 @@ def open_piper(plan: Plan, backend: Backend, phonemise: Phonemise = piper_phonem
         if durations is not None:
             durations.close()
         raise
-
-
-def _decoder_of(plan: Plan) -> Component:
-    if DECODER not in plan.components:
-        left = f" ({', '.join(plan.left_to_host)} is left to the host application)" if plan.left_to_host else ""
-        raise BadInput(
-            f"{plan.path}: places no decoder of Piper's on the NPU{left}, so there is nothing to speak with."
-        )
-    return plan.components[DECODER]
-
-
-def _sample_rate(voice: PiperVoice, decoder: WindowDecoder) -> int:
-    rates = [rate for rate in (decoder.sample_rate, voice.sample_rate) if rate is not None]
-    manifest = decoder.manifests[0]
-    if not rates:
-        raise BadInput(
-            f"{manifest.path}: states no sample rate, nor does {voice.where.name}; export the voice again with "
-            "--sample-rate."
-        )
-    if len(set(rates)) > 1 or voice.hop != decoder.hop:
-        raise Mismatch(
-            f"{manifest.engine} gives {decoder.hop} samples a frame at {decoder.sample_rate} Hz, and the voice in "
-            f"{voice.where} {voice.hop} at {voice.sample_rate} Hz: they are of two voices. Copy an engine, its "
-            "manifest and its host half together."
-        )
-    return rates[0]
 
 
 def _check_one_voice(decoder: WindowDecoder, durations: DurationEncoder, voice: PiperVoice) -> None:

@@ -9,13 +9,10 @@ import unicodedata
 from typing import Iterable, Mapping, NamedTuple, Sequence
 
 from rknn_tts_runtime.faults import BadInput
+from rknn_tts_runtime.speaking.ids import checked_ids
 from rknn_tts_runtime.speaking.phonemiser import Phonemise
 from rknn_tts_runtime.speaking.piper_voice import CHARACTERS, ESPEAK, PiperVoice
 from rknn_tts_runtime.speaking.speaker import Asked
-
-MOST_IDS = 2048
-"""Of a sentence, as of the toolchain's samples: the default voice takes 37 ids a second, so 55 s. What the text encoder
-attends with grows with the square of it."""
 
 _LISTED = 8
 """Phonemes that a sentence names at most."""
@@ -42,16 +39,13 @@ def said_by(voice: PiperVoice, asked: Asked, phonemise: Phonemise) -> Said:
         RunFault: the phonemiser broke.
     """
     if asked.ids is not None:
-        said = Said((_checked(voice, asked.ids),), ())
+        said = Said((asked.ids,), ())
     elif asked.phonemes is not None:
         said = Said((_of_phonemes(voice, asked.phonemes),), ())
     else:
         said = _of_text(voice, asked.text or "", phonemise)
-    if not any(said.sentences):
-        raise BadInput("There is nothing to speak: give --text, --phonemes or --ids.")
-    longest = max(len(ids) for ids in said.sentences)
-    if longest > MOST_IDS:
-        raise BadInput(f"A sentence may have {MOST_IDS} ids, and this has {longest}; part it into shorter ones.")
+    for ids in said.sentences:
+        checked_ids(ids, voice.symbols, voice.where)
     return said
 
 
@@ -74,16 +68,6 @@ def spelled(table: Mapping[str, Sequence[int]], phonemes: str) -> list[str]:
         symbols.append(next((symbol for symbol in fits if symbol in table), phonemes[place]))
         place += len(symbols[-1])
     return symbols
-
-
-def _checked(voice: PiperVoice, ids: tuple[int, ...]) -> tuple[int, ...]:
-    wrong = [number for number in ids if not 0 <= number < voice.symbols]
-    if wrong:
-        raise BadInput(
-            f"--ids: {wrong[0]} is no id of the voice in {voice.where.name}, whose ids go from 0 to "
-            f"{voice.symbols - 1}."
-        )
-    return ids
 
 
 def _of_phonemes(voice: PiperVoice, phonemes: str) -> tuple[int, ...]:

@@ -19,7 +19,7 @@ from rknn_tts_runtime.faults import BadInput, Mismatch
 from rknn_tts_runtime.identity import check_host, check_latent, check_stage, identity_notes
 from rknn_tts_runtime.ladders import cheapest_rung, window_of
 from rknn_tts_runtime.manifest import EngineManifest, manifest_of
-from rknn_tts_runtime.plans.plan import Component
+from rknn_tts_runtime.plans.plan import Component, Plan
 from rknn_tts_runtime.speaking.stopwatch import Stopwatch
 from rknn_tts_runtime.windows import FloatArray, walk_windows
 
@@ -107,6 +107,18 @@ class WindowDecoder:
         return cheapest_rung(frames, self.manifests)
 
 
+def component_of(plan: Plan, name: str) -> Component:
+    """The component `name` of `plan`.
+
+    Raises:
+        BadInput: the plan places none on the NPU.
+    """
+    if name not in plan.components:
+        left = f" ({', '.join(plan.left_to_host)}: left to the host application)" if plan.left_to_host else ""
+        raise BadInput(f"{plan.path}: places no {name} of {plan.family} on the NPU{left}: there is nothing to run.")
+    return plan.components[name]
+
+
 def open_decoder(family: str, component: Component, backend: Backend) -> WindowDecoder:
     """The engines of `component`, a stage of `family` with fixed windows, open on `backend`.
 
@@ -149,6 +161,28 @@ def host_of(component: Component, manifests: Sequence[EngineManifest]) -> Path:
     for manifest in manifests:
         check_host(manifest, host)
     return host
+
+
+def sample_rate_of(decoder: WindowDecoder, hop: int, sample_rate: int | None, host: Path) -> int:
+    """The rate of `decoder`, whose voice has `hop` and `sample_rate` by its host half.
+
+    Raises:
+        BadInput: neither states a rate.
+        Mismatch: they disagree.
+    """
+    rates = [rate for rate in (decoder.sample_rate, sample_rate) if rate is not None]
+    manifest = decoder.manifests[0]
+    if not rates:
+        raise BadInput(
+            f"{manifest.path}: states no sample rate, nor does {host.name}; export the voice again with --sample-rate."
+        )
+    if len(set(rates)) > 1 or hop != decoder.hop:
+        raise Mismatch(
+            f"{manifest.engine} gives {decoder.hop} samples a frame at {decoder.sample_rate} Hz, and the voice in "
+            f"{host} {hop} at {sample_rate} Hz: they are of two voices. Copy an engine, its manifest and its host half "
+            "together."
+        )
+    return rates[0]
 
 
 def _opened(manifest: EngineManifest, backend: Backend, opened: ExitStack) -> Engine:
