@@ -34,7 +34,8 @@ _PREAMBLE = struct.Struct("<8sH")
 """The magic, then the header's length."""
 
 _HEADER = re.compile(
-    rb"\{'descr': '(<f4|<i8)', 'fortran_order': False, 'shape': \(((?:\d{1,10},? ?){0,%d})\), \} *\n" % MOST_AXES
+    rb"\{'descr': '(<f4|<i8)', 'fortran_order': False, "
+    rb"'shape': \((|\d{1,10},|\d{1,10}(?:, \d{1,10}){1,%d})\), \} *\n" % (MOST_AXES - 1)
 )
 
 
