@@ -261,5 +261,6 @@ def _stage_of(family: str | None, stage: str | None, role: str | None) -> str:
 
 
 def _shown(value: object) -> str:
-    text = "none" if value is None else value if isinstance(value, str) else repr(value)
+    plain = isinstance(value, str) and value.isprintable()
+    text = "none" if value is None else str(value) if plain else repr(value)
     return text if len(text) <= _SHOWN_CHARS else text[:_SHOWN_CHARS] + "..."

@@ -151,4 +151,5 @@ class KeyReader:
 
     def wrong(self, key: str, value: object, expected: str) -> BadInput:
         """That `key` is `value`, and not what was `expected`."""
-        return BadInput(f"{self.path}: {key} is {value!r:.{_SHOWN_CHARS}}, expected {expected}; {self._remedy}.")
+        shown = key if key.isprintable() else repr(key)
+        return BadInput(f"{self.path}: {shown} is {value!r:.{_SHOWN_CHARS}}, expected {expected}; {self._remedy}.")

@@ -36,6 +36,7 @@ _EXTERNAL = re.compile(rb"[\x08\x00]location")
 """The key of a tensor's file as it stands in an ONNX: the last byte of its length (8, or 0 where the number is written
 longer than it need be), and its text. Protobuf has no other way to write it."""
 
+_KEY_BYTES = len(b"\x08location")
 _CHUNK_BYTES = 1 << 20
 _STATUS = re.compile(r"\[ONNXRuntimeError\] : \d+ : [A-Z_]+ : ")
 _SHOWN_CHARS = 300
@@ -154,12 +155,13 @@ def _check_whole(path: Path) -> None:
                 chunk = file.read(_CHUNK_BYTES)
                 if not chunk:
                     return
-                if _EXTERNAL.search(kept + chunk):
+                text = kept + chunk
+                if _EXTERNAL.search(text):
                     raise BadInput(
                         f"{path}: keeps weights in other files, and those are not read here; "
                         "export it again, whole in one file."
                     )
-                kept = chunk[-len(b"\x08location") :]
+                kept = text[-_KEY_BYTES:]
     except OSError as error:
         raise BadInput(f"{path}: cannot be read ({error.strerror}).") from error
 
