@@ -1,4 +1,7 @@
-"""The program of docs/qwen3.md over a small set of steps' twins: what it writes is what the whole decoder says."""
+"""The program of docs/qwen3.md over a small set of steps' twins: what it writes is what the whole decoder says.
+
+The same set through a plan, for the board's own decoder of codes.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,12 @@ from pathlib import Path
 import numpy as np
 import onnx_ir as ir
 import pytest
+from rknn_tts_runtime.backends.twins import TwinBackend
+from rknn_tts_runtime.plans.reading import read_plans
+from rknn_tts_runtime.speaking.qwen3 import open_qwen3
+from rknn_tts_runtime.speaking.stopwatch import Stopwatch
 
+from contracts.files import sha256_of
 from contracts.manifest import SetManifest, manifest_text
 from converters.qwen3.checkpoint import locate
 from converters.qwen3.opening import Opening
@@ -30,6 +38,9 @@ PROGRAM = files_of(ROOT / "docs" / "qwen3.md")["decode_qwen3.py"]
 
 MAIN, FIRST = 9, 4
 """Codes of the steps: small ones, so that few codes take several."""
+
+WALKED_DB = 90.0
+"""Of the samples themselves: what the gate `fp32.stepwise` asks for."""
 
 LEAST_DB = 60.0
 """16-bit samples whose root mean square is 0.1 carry about 90 dB."""
@@ -68,16 +79,35 @@ def decoding(tmp_path_factory: pytest.TempPathFactory) -> Decoding:
 
 
 def write_member(folder: Path, opening: Opening, role: str, codes: int) -> None:
-    """The twin of an engine, and of its manifest what the program reads."""
+    """The twin of an engine, and of its manifest what the program and the board read; the engine is empty."""
     ir.save(opening.model(codes), folder / f"{role}.onnx")
-    step = {"codes": codes, "samples_per_code": REDUCED.samples_per_code, "sample_rate": opening.sample_rate}
+    (folder / f"{role}.rknn").write_bytes(b"")
+    samples = codes * REDUCED.samples_per_code
+    taken = opening.shapes(codes)
     manifest = {
+        "schema": "rknn-tts/engine/1",
+        "family": "qwen3",
+        "stage": "speech_decoder",
         "role": role,
-        "step": step,
-        "inputs": [{"name": name, "shape": list(shape)} for name, shape in opening.shapes(codes).items()],
+        "target": "rk3588",
+        "toolkit": {"version": "2.3.2"},
+        "source": {"name": "random", "sha256": "0" * 64, "kind": "random"},
+        "step": {
+            "codes": codes,
+            "samples_per_code": REDUCED.samples_per_code,
+            "sample_rate": opening.sample_rate,
+            "context": 0,
+            "emitted": codes,
+        },
+        "inputs": [{"name": name, "shape": list(shape), "dtype": "float32"} for name, shape in taken.items()],
+        "outputs": [
+            {"name": "audio", "shape": [1, 1, samples, 1], "dtype": "float32"},
+            {"name": "cache_out", "shape": list(taken["cache"]), "dtype": "float32"},
+        ],
         "cache": asdict(opening.layout),
-        "host": {"file": HOST_FILE},
-        "onnx": {"file": f"{role}.onnx"},
+        "host": {"file": HOST_FILE, "sha256": sha256_of(folder / HOST_FILE)},
+        "onnx": {"file": f"{role}.onnx", "sha256": sha256_of(folder / f"{role}.onnx")},
+        "engine": {"file": f"{role}.rknn", "sha256": "0" * 64, "bytes": 1},
     }
     (folder / f"{role}.json").write_text(json.dumps(manifest), encoding="utf-8")
 
@@ -99,3 +129,15 @@ def test_decode_writes_what_the_whole_decoder_says(decoding: Decoding, codes: in
     assert (rate, written.shape) == (24000, (codes * 1920,))
     assert np.abs(wanted).max() < 1
     assert snr_db(wanted, written) > LEAST_DB
+
+
+def test_a_plan_of_the_set_decodes_what_the_whole_decoder_says_as_codes_come(decoding: Decoding) -> None:
+    component = {"impl": "rknn", "artifacts": {"main": "main.rknn", "first": "first.rknn"}}
+    path = decoding.folder / "plan.json"
+    path.write_text(json.dumps({"qwen3_tts.exec_plan": {"speech_decoder": component}}), encoding="utf-8")
+    decoder = open_qwen3(read_plans(path)["qwen3"], TwinBackend())
+    codes = drawn_codes(REDUCED, FIRST + MAIN + 6, 8)
+    arriving = (codes[..., start : start + 3] for start in range(0, codes.shape[-1], 3))
+    pieces = list(decoder.stream(arriving, Stopwatch()))
+    assert [piece.size // 1920 for piece in pieces] == [FIRST, MAIN, 4, 2]
+    assert snr_db(decoded(decoding.opening.decoder, codes).reshape(-1), np.concatenate(pieces)) > WALKED_DB
