@@ -72,7 +72,14 @@ class Notice:
     tone: Tone = "plain"
 
 
-Block = Table | Facts | Notice
+@dataclass(frozen=True)
+class Verbatim:
+    """Lines of a file, as they are."""
+
+    text: str
+
+
+Block = Table | Facts | Notice | Verbatim
 
 
 def is_terminal(stream: TextIO) -> bool:
@@ -82,7 +89,11 @@ def is_terminal(stream: TextIO) -> bool:
 
 def shown(text: str) -> str:
     """`text` on one line, control characters as `\\x1b`: it can neither move the cursor nor fake a line."""
-    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in " ".join(text.split()))
+    return _visible(" ".join(text.split()))
+
+
+def _visible(text: str) -> str:
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 def write_blocks(blocks: Sequence[Block], stream: TextIO) -> None:
@@ -102,7 +113,7 @@ def write_blocks(blocks: Sequence[Block], stream: TextIO) -> None:
         if gap:
             console.print()
         for part in _parts(block, console.width):
-            console.print(_rich(part, console))
+            console.print(_rich(part, console), soft_wrap=isinstance(part, Verbatim))
     stream.flush()
 
 
@@ -118,6 +129,8 @@ def _with_gaps(blocks: Sequence[Block]) -> Iterator[tuple[Block, bool]]:
 
 
 def _plain_lines(block: Block) -> list[str]:
+    if isinstance(block, Verbatim):
+        return [_visible(line) for line in block.text.splitlines()]
     if isinstance(block, Notice):
         return [f"{shown(block.label)}: {shown(block.text)}"]
     if isinstance(block, Facts):
@@ -139,6 +152,8 @@ def _rich(block: Block, console: Console) -> RenderableType:
     from rich.table import Table as Grid
     from rich.text import Text
 
+    if isinstance(block, Verbatim):
+        return Text("\n".join(_plain_lines(block)))
     if isinstance(block, Notice):
         grid = Grid.grid(padding=(0, 1))
         grid.add_column(no_wrap=True)

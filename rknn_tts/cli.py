@@ -43,6 +43,9 @@ SUMMARIES = {
     "surgery": "Run chosen passes on any ONNX, and see what each hits, loses and costs.",
     "inspect": "Show what an engine, a manifest, a layer table or an ONNX holds, and what it costs.",
     "diff": "Compare what two engines cost per emitted frame, and say what else differs.",
+    "plan": "Write the execution plan that places what was built in the components of its models.",
+    "probe": "Write a kit that shows on a board what no PC can tell of an engine.",
+    "verify": "Put what a probe found on a board into the engine's manifest.",
     "bench": "Time a family's streaming steps on this machine, with a state and decoding the prefix again.",
     "families": "List the families and stages that can be compiled.",
     "passes": "List the surgery passes, one line each; --no-pass NAME leaves one out.",
@@ -160,7 +163,8 @@ def _command(name: str) -> Callable[..., int]:
 def _annotation(option: Option) -> Any:
     # The value is named as the make variable, so that the help tells both spellings.
     if option.positional:
-        return Annotated[option.kind, typer.Argument(help=option.help, metavar=option.variable)]
+        words: Any = list[option.kind] if option.many else option.kind  # type: ignore[name-defined]
+        return Annotated[words, typer.Argument(help=option.help, metavar=option.variable, show_default=False)]
     kind: Any = list[option.kind] if option.many else option.kind  # type: ignore[name-defined]
     if not option.required and not option.many and option.default is None:
         kind = kind | None

@@ -160,10 +160,37 @@ def _diff(request: Request, say: Say) -> Report:
     return Report(request, extra={"diff": compare_files(Path(request.a), Path(request.b), Path.cwd())})
 
 
+def _probe(request: Request, say: Say) -> Report:
+    from rknn_tts.probe.write_kit import write_kit
+
+    return Report(request, extra={"probe": write_kit(request, say)})
+
+
+def _verify(request: Request, say: Say) -> Report:
+    from rknn_tts.verify import verify
+
+    assert request.model is not None
+    assert request.result is not None
+    done = verify(Path(request.model), Path(request.result))
+    return Report(request, EXIT_FAILED if done.failure else EXIT_DONE, done.failure, done.outcome)
+
+
 def _bench(request: Request, say: Say) -> Report:
     from rknn_tts.bench import bench
 
     return Report(request, extra={"bench": bench(request, say)})
+
+
+def _plan(request: Request, say: Say) -> Report:
+    if request.schema:
+        from rknn_tts_runtime.plans.schema import plan_schema
+
+        if request.engines:
+            raise UserInput("plan --schema prints the schema alone, and takes no engines.")
+        return Report(request, extra={"plan_schema": plan_schema()})
+    from rknn_tts.plan import write_plan
+
+    return Report(request, extra={"plan": write_plan(request, say)})
 
 
 def _families(request: Request, say: Say) -> Report:
@@ -225,6 +252,9 @@ _COMMANDS: dict[str, Callable[[Request, Say], Report]] = {
     "surgery": _surgery,
     "inspect": _inspect,
     "diff": _diff,
+    "plan": _plan,
+    "probe": _probe,
+    "verify": _verify,
     "bench": _bench,
     "families": _families,
     "passes": _passes,

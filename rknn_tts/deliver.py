@@ -85,6 +85,8 @@ def _result_blocks(report: Report) -> list[Block]:
         "surgery": _trial_blocks,
         "inspect": _inspection_blocks,
         "diff": _comparison_blocks,
+        "plan": _plan_blocks,
+        "probe": _kit_blocks,
         "bench": _bench_blocks,
         "families": present.family_blocks,
         "passes": present.pass_blocks,
@@ -106,6 +108,18 @@ def _inspection_blocks(report: Report) -> list[Block]:
     from rknn_tts.present_inspection import inspection_blocks
 
     return inspection_blocks(report.extra["inspection"])
+
+
+def _plan_blocks(report: Report) -> list[Block]:
+    from rknn_tts.present_plan import plan_blocks, schema_blocks
+
+    return schema_blocks(report.extra["plan_schema"]) if report.request.schema else plan_blocks(report.extra["plan"])
+
+
+def _kit_blocks(report: Report) -> list[Block]:
+    from rknn_tts.present_probe import kit_blocks
+
+    return kit_blocks(report.extra["probe"])
 
 
 def _bench_blocks(report: Report) -> list[Block]:

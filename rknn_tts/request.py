@@ -26,7 +26,22 @@ FOREIGN_ONLY = ("shape", "inputs", "no_pass")
 """Options of `compile` that make no sense for an ONNX which `export` wrote: it brings all of that along."""
 STREAMING = (*CONVERTING, "bench")
 """Commands that open a checkpoint whose steps may go along a stream."""
-EVERY = ("engine", "export", "compile", "surgery", "inspect", "diff", "bench", "families", "passes", "doctor", "clean")
+EVERY = (
+    "engine",
+    "export",
+    "compile",
+    "surgery",
+    "inspect",
+    "diff",
+    "plan",
+    "probe",
+    "verify",
+    "bench",
+    "families",
+    "passes",
+    "doctor",
+    "clean",
+)
 
 MAKE_NAMES = {"output": "OUT"}
 """Fields whose `make` variable is not simply their flag in capitals."""
@@ -44,9 +59,9 @@ def _option(
     default: Any = None,
     *,
     positional: bool = False,
-    required: tuple[str, ...] = (),
+    required: tuple[str, ...] | None = None,
 ) -> Any:
-    required_by = commands if positional else required
+    required_by = required if required is not None else commands if positional else ()
     metadata = {"help": help_text, "commands": commands, "positional": positional, "required_by": required_by}
     if isinstance(default, list):
         return field(default_factory=list, metadata=metadata)
@@ -60,12 +75,23 @@ class Request:
     command: str
     family: str | None = _option("The family: see `rknn-tts families`.", STREAMING, positional=True)
     model: str | None = _option(
-        "An ONNX to compile or to operate on; an engine, a manifest, a layer table or an ONNX to inspect.",
-        ("compile", "surgery", "inspect"),
+        "An ONNX to compile or to operate on; an engine, a manifest, a layer table or an ONNX to inspect; an engine to "
+        "probe, or whose manifest takes what a probe found.",
+        ("compile", "surgery", "inspect", "probe", "verify"),
         positional=True,
     )
     a: str | None = _option("The engine to compare B with, its manifest or layer table.", ("diff",), positional=True)
     b: str | None = _option("The engine to compare with A, its manifest or layer table.", ("diff",), positional=True)
+    result: str | None = _option(
+        "What `python -m rknn_tts_runtime probe` found on a board: its JSON.", ("verify",), positional=True
+    )
+    engines: list[str] = _option(
+        "What a plan places: engines, manifests, manifests of sets, or folders of engines.",
+        ("plan",),
+        [],
+        positional=True,
+        required=(),
+    )
     target: str | None = _option(
         "The SoC to build for: rk3588, rk3576, rk3568, rk3566 or rk3562. Export without: what pays on each of them; "
         "bench: whose modelled cost is told, rk3588 by default.",
@@ -174,16 +200,31 @@ class Request:
     )
     no_pass: list[str] = _option("Leave this pass out: see `rknn-tts passes`. May be repeated.", WRITING, [])
     toolkit: str = _option("Version of rknn-toolkit2.", (*BUILDING, "surgery"), DEFAULT_TOOLKIT)
-    output: str | None = _option("Where to write: a folder, or the file itself (.rknn, or .onnx for export).", WRITING)
-    force: bool = _option("Do every step again, though its result is at hand.", (*WRITING, "surgery"), False)
+    output: str | None = _option(
+        "Where to write: a folder, or the file itself (.rknn, .onnx for export, .json for plan); probe: the folder of "
+        "the kit.",
+        (*WRITING, "plan", "probe"),
+    )
+    operators: str | None = _option(
+        "The rewritten operators that a kit has engines of: auto (those that the engine uses, the default), all, none.",
+        ("probe",),
+    )
+    absolute: bool = _option("Name files by whole paths, so that the plan may stand anywhere.", ("plan",), False)
+    reference: bool = _option(
+        "Only what the reference application knows: no roles host and short, no ladder of windows, no CosyVoice2.",
+        ("plan",),
+        False,
+    )
+    schema: bool = _option("Print the JSON Schema of plans, and write nothing.", ("plan",), False)
+    force: bool = _option("Do every step again, though its result is at hand.", (*WRITING, "surgery", "probe"), False)
     accept_regtask: list[str] = _option(
         "Build past this hardware field: target:offset:shift:limit. May be repeated.", BUILDING, []
     )
-    timeout_s: float | None = _option("Stop the toolkit after this many seconds.", (*BUILDING, "surgery"))
+    timeout_s: float | None = _option("Stop the toolkit after this many seconds.", (*BUILDING, "surgery", "probe"))
     memory_gb: float | None = _option(
         "Stop the toolkit past this many GB, and of many checkpoints those that would take more together; 90 % of the "
         "machine by default.",
-        (*BUILDING, "surgery"),
+        (*BUILDING, "surgery", "probe"),
     )
     json: bool = _option("Print one JSON object instead of text.", EVERY, False)
     junit: str | None = _option("Write the verdicts to this file as JUnit XML.", WRITING)

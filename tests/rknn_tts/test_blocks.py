@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from rknn_tts.blocks import Block, Facts, Notice, Row, Table, is_terminal, plain_text, shown, write_blocks
+from rknn_tts.blocks import Block, Facts, Notice, Row, Table, Verbatim, is_terminal, plain_text, shown, write_blocks
 
 TABLE = Table(
     "Verdicts",
@@ -47,6 +47,14 @@ def test_plain_text_parts_blocks_but_not_notices() -> None:
         Notice("note", "Two."),
     ]
     assert plain_text(blocks) == "engine:  a.rknn\nlog:     b.log\n\nnote: One.\nnote: Two.\n"
+
+
+def test_lines_of_a_file_stay_as_they_are_but_for_control_characters(terminal: Terminal) -> None:
+    block = Verbatim('{\n  "a":  "[bold]\x1b"\n}\n')
+    seen = '{\n  "a":  "[bold]\\x1b"\n}\n'
+    assert plain_text([block]) == seen
+    write_blocks([block, Verbatim("x" * 200)], terminal)
+    assert terminal.getvalue() == f"{seen}\n{'x' * 200}\n"
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,8 @@ class Role:
         made_for: a regular expression that all of an engine's role in its manifest matches ("" where it has none);
             None where the file is no engine but the stage's host half.
         ladder: whether several files may stand there, commas between them.
-        beyond: whether the reference application does not know it.
+        beyond: whether the reference application does not know the role.
+        beyond_ladder: whether it knows the role, but takes one file there.
     """
 
     name: str
@@ -45,6 +46,7 @@ class Role:
     made_for: str | None
     ladder: bool = False
     beyond: bool = False
+    beyond_ladder: bool = False
 
 
 @dataclass(frozen=True)
@@ -110,6 +112,7 @@ class FamilyDefinition:
         return next((one for one in self.components if one.name == name), None)
 
 
+_WINDOWS = Role("main", "engine, or one a window", "", ladder=True, beyond_ladder=True)
 _HOST = Role("host", "the host half, an ONNX", made_for=None, beyond=True)
 _GGML = Implementation(GGML, backends=GGML_BACKENDS)
 _NEON = Implementation(NEON, backends=NEON_BACKENDS)
@@ -132,7 +135,7 @@ FAMILIES = (
         "piper",
         "piper_tts.exec_plan",
         (
-            _placed("decoder", _main("", "engine, or one a window", ladder=True), _HOST),
+            _placed("decoder", _WINDOWS, _HOST),
             _placed("duration_encoder", _main(r"n\d+", "engine, one a width", ladder=True), _HOST),
             ComponentDefinition("duration_flows", (_DEFAULT, _GGML)),
         ),
@@ -171,7 +174,7 @@ FAMILIES = (
     FamilyDefinition(
         "inflect",
         "inflect_v2.exec_plan",
-        (_placed("decoder", _main("", "engine, or one a window", ladder=True), _HOST),),
+        (_placed("decoder", _WINDOWS, _HOST),),
     ),
     FamilyDefinition(
         "cosyvoice3",
