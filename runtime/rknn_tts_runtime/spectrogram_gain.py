@@ -63,30 +63,16 @@ def corrected(columns: npt.NDArray[Any], decode: npt.NDArray[Any]) -> npt.NDArra
     Raises:
         ValueError: the two differ in shape, or have no even number of rows.
     """
-    bins = _bins(columns, decode)
-    made = columns.copy()
-    made[:, :bins] += np.asarray(_loudness_difference(columns[:, :bins], decode[:, :bins]), columns.dtype)
-    return _cap(made, decode, bins)
-
-
-def capped(columns: npt.NDArray[Any], decode: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Columns with the cap of a decode of the same frames, and their own loudness; else as `corrected`."""
-    return _cap(columns.copy(), decode, _bins(columns, decode))
-
-
-def _cap(columns: npt.NDArray[Any], decode: npt.NDArray[Any], bins: int) -> npt.NDArray[Any]:
-    """`columns`, changed."""
-    top = slice(max(0, bins - CAPPED_ROWS), bins)
-    columns[:, top] = np.minimum(columns[:, top], decode[:, top])
-    return columns
-
-
-def _bins(columns: npt.NDArray[Any], decode: npt.NDArray[Any]) -> int:
     if columns.shape != decode.shape or columns.ndim != 3 or columns.shape[1] % 2:
         raise ValueError(
             f"columns {list(columns.shape)} need a full-length decode of the same frames, not {list(decode.shape)}"
         )
-    return columns.shape[1] // 2
+    bins = columns.shape[1] // 2
+    made = columns.copy()
+    made[:, :bins] += np.asarray(_loudness_difference(columns[:, :bins], decode[:, :bins]), columns.dtype)
+    top = slice(max(0, bins - CAPPED_ROWS), bins)
+    made[:, top] = np.minimum(made[:, top], decode[:, top])
+    return made
 
 
 def _loudness_difference(log_magnitudes: npt.NDArray[Any], of_decode: npt.NDArray[Any]) -> float:
@@ -94,11 +80,12 @@ def _loudness_difference(log_magnitudes: npt.NDArray[Any], of_decode: npt.NDArra
     power, owed = _power(log_magnitudes), _power(of_decode)
     if not (0 < power < np.inf and 0 < owed < np.inf):
         return 0.0
-    return float(np.log(owed / power) / 2)
+    return float((np.log(owed) - np.log(power)) / 2)
 
 
 def _power(log_magnitudes: npt.NDArray[Any]) -> float:
     """Power of the real signal of log magnitudes `[1, bins, F]`, as a sum: all bins but the outer two count twice."""
     twice = np.full((log_magnitudes.shape[1], 1), 2.0)
     twice[[0, -1]] = 1.0
-    return float(np.sum(twice * np.exp(2 * log_magnitudes.astype(np.float64))))
+    with np.errstate(over="ignore"):  # infinite is no power, either
+        return float(np.sum(twice * np.exp(2 * log_magnitudes.astype(np.float64))))
