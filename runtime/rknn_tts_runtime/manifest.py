@@ -1,4 +1,4 @@
-"""What a board reads of an engine's manifest (schema rknn-tts/engine/1) and of a set's (rknn-tts/set/1).
+"""What a board reads of an engine's manifest (schema rknn-tts/engine/1).
 
 A manifest is data from a file: its size is checked before it is read, and every key that is used before it is used.
 Keys that are not known are left alone, so that a newer manifest can be read.
@@ -20,7 +20,6 @@ from rknn_tts_runtime.json_keys import KeyReader
 from rknn_tts_runtime.json_keys import read_json as read_json
 
 ENGINE_SCHEMA = "rknn-tts/engine/1"
-SET_SCHEMA = "rknn-tts/set/1"
 
 LARGEST_TENSOR_BYTES = 1 << 32
 """Of a tensor that is believed: the NPU's address space is of 32 bits."""
@@ -141,27 +140,6 @@ class EngineManifest:
     precision: str | None = None
 
 
-@dataclass(frozen=True)
-class EngineSet:
-    """Engines that belong together, as their set's manifest tells of them.
-
-    Attributes:
-        path: the manifest's file.
-        members: their manifests.
-        roles: role to engine file.
-        cache_numel: elements of the flat cache that they share; None where they keep none.
-        budget_bytes: what all engines that a process has loaded may map together; None where it is not known.
-        context_bytes: manifest to what its engine maps when it is loaded, estimated; empty where it is not known.
-    """
-
-    path: Path
-    members: tuple[Path, ...]
-    roles: dict[str, Path]
-    cache_numel: int | None
-    budget_bytes: int | None
-    context_bytes: dict[Path, int]
-
-
 def manifest_of(engine: Path) -> EngineManifest:
     """The manifest of the engine file `engine`: the JSON beside it, of the same stem.
 
@@ -185,7 +163,7 @@ def read_manifest(path: Path) -> EngineManifest:
     Raises:
         BadInput: it cannot be read, is no engine manifest, or a key of it is missing or of another kind.
     """
-    read = _reader(path, ENGINE_SCHEMA, "engine manifest")
+    read = reader_of(path, ENGINE_SCHEMA, "engine manifest")
     layers, aperture, quantisation = read.table("layers"), read.table("aperture"), read.table("quantisation")
     host = read.table("host")
     inputs, outputs = _tensors(read, "inputs"), _tensors(read, "outputs")
@@ -206,7 +184,7 @@ def read_manifest(path: Path) -> EngineManifest:
         outputs=outputs,
         window=_window(read) if read.table("window") else None,
         step=_step(read) if read.table("step") else None,
-        cache_numel=_cache(read),
+        cache_numel=cache_numel_of(read),
         state=_states(read, inputs, outputs),
         modelled_ms=read.number("layers.modelled_ms") if layers else None,
         context_bytes=read.whole("aperture.context_bytes", 0, MOST_MAPPED) if aperture else None,
@@ -222,30 +200,12 @@ def read_manifest(path: Path) -> EngineManifest:
     )
 
 
-def read_set(path: Path) -> EngineSet:
-    """The set's manifest in the file `path`.
+def reader_of(path: Path, schema: str, noun: str) -> KeyReader:
+    """Of the manifest in the file `path`, which is to be of `schema`: "engine manifest".
 
     Raises:
-        BadInput: it cannot be read, is no set's manifest, or a key of it is missing or of another kind.
+        BadInput: it cannot be read, or is of another schema.
     """
-    read = _reader(path, SET_SCHEMA, "set's manifest")
-    sizes = read.table("aperture.context_bytes")
-    return EngineSet(
-        path=path,
-        members=tuple(read.as_file(key, name) for key, name in read.items("members")),
-        roles={role: read.as_file(f"roles.{role:.40}", name) for role, name in read.table("roles").items()},
-        cache_numel=_cache(read),
-        budget_bytes=read.whole("aperture.budget_bytes", 1) if read.table("aperture") else None,
-        context_bytes={
-            read.as_file("aperture.context_bytes", name): read.as_whole(
-                f"aperture.context_bytes.{name:.80}", size, 0, MOST_MAPPED
-            )
-            for name, size in sizes.items()
-        },
-    )
-
-
-def _reader(path: Path, schema: str, noun: str) -> KeyReader:
     data = read_json(path, "a manifest")
     if not isinstance(data, dict) or data.get("schema") != schema:
         found = data.get("schema") if isinstance(data, dict) else None
@@ -295,7 +255,8 @@ def _step(read: KeyReader) -> StepInfo:
     return StepInfo(**sizes, sample_rate=read.optional_whole("step.sample_rate", 1))
 
 
-def _cache(read: KeyReader) -> int | None:
+def cache_numel_of(read: KeyReader) -> int | None:
+    """Elements of the flat float32 cache that a manifest tells of; None where it tells of none."""
     most = LARGEST_TENSOR_BYTES // np.dtype(np.float32).itemsize
     return read.whole("cache.numel", 1, most) if read.table("cache") else None
 

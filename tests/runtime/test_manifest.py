@@ -17,18 +17,17 @@ from rknn_tts_runtime.manifest import (
     WindowInfo,
     manifest_of,
     read_manifest,
-    read_set,
 )
 
 from contracts import contract as toolchain_contract
 from contracts import manifest as toolchain
 from contracts.contract import CarriedState, TensorSpec
-from contracts.manifest import SetManifest, SharedAperture, manifest_text
+from contracts.manifest import manifest_text
 from contracts.quantisation import Quantisation
-from tests.contracts.samples import CACHE, MANIFEST, SHA, STEP
+from tests.contracts.samples import MANIFEST, SHA, STEP
 
 
-def written(folder: Path, manifest: toolchain.Manifest | SetManifest, change: Callable[[Any], None]) -> Path:
+def written(folder: Path, manifest: toolchain.Manifest, change: Callable[[Any], None]) -> Path:
     data = json.loads(manifest_text(manifest))
     change(data)
     path = folder / "piper-decoder-w109.json"
@@ -56,12 +55,8 @@ def read_with(folder: Path, key: str, value: object) -> EngineManifest:
     return read_manifest(written(folder, MANIFEST, put(key, value)))
 
 
-def test_schemas_and_kinds_are_those_of_the_toolchain() -> None:
-    assert (runtime.ENGINE_SCHEMA, runtime.SET_SCHEMA, runtime.RANDOM) == (
-        toolchain.ENGINE_SCHEMA,
-        toolchain.SET_SCHEMA,
-        toolchain_contract.RANDOM,
-    )
+def test_schema_and_kind_are_those_of_the_toolchain() -> None:
+    assert (runtime.ENGINE_SCHEMA, runtime.RANDOM) == (toolchain.ENGINE_SCHEMA, toolchain_contract.RANDOM)
 
 
 def test_read_manifest_reads_what_the_toolchain_wrote(tmp_path: Path) -> None:
@@ -202,46 +197,6 @@ def test_manifest_of_refuses_when_there_is_none_or_it_is_another_engines(tmp_pat
     written(tmp_path, MANIFEST, as_it_is).rename(tmp_path / "voice.json")
     with pytest.raises(BadInput, match=r"is the manifest of piper-decoder-w109\.rknn, not of voice\.rknn"):
         manifest_of(tmp_path / "voice.rknn")
-
-
-SET = SetManifest(
-    members=("a.json", "b.json"),
-    roles={"main": "a.rknn", "first": "b.rknn"},
-    cache=CACHE,
-    aperture=SharedAperture(4_089_446_400, {"a.json": 100, "b.json": 4_716_000_000}, (("a.json",),)),
-)
-
-
-def test_read_set_reads_what_the_toolchain_wrote(tmp_path: Path) -> None:
-    read = read_set(written(tmp_path, SET, as_it_is))
-    assert read.members == (tmp_path / "a.json", tmp_path / "b.json")
-    assert read.roles == {"main": tmp_path / "a.rknn", "first": tmp_path / "b.rknn"}
-    assert (read.cache_numel, read.budget_bytes) == (12, 4_089_446_400)
-    assert read.context_bytes == {tmp_path / "a.json": 100, tmp_path / "b.json": 4_716_000_000}
-
-
-def test_read_set_knows_no_budget_when_the_set_tells_none(tmp_path: Path) -> None:
-    read = read_set(written(tmp_path, SetManifest(members=("a.json",)), as_it_is))
-    assert (read.roles, read.cache_numel, read.budget_bytes, read.context_bytes) == ({}, None, None, {})
-
-
-@pytest.mark.parametrize(
-    ("key", "value", "said"),
-    [
-        ("schema", "rknn-tts/engine/1", "is no set's manifest"),
-        ("members", "a.json", "members is 'a.json', expected a list"),
-        ("members.0", "../a.json", "members[0] is '../a.json'"),
-        ("roles.main", "/a.rknn", "roles.main is '/a.rknn'"),
-        ("roles", [], "roles is [], expected an object"),
-        ("aperture.budget_bytes", -1, "aperture.budget_bytes is -1"),
-        ("aperture.context_bytes", {"../a.json": 1}, "aperture.context_bytes is '../a.json'"),
-        ("aperture.context_bytes", {"a.json": True}, "aperture.context_bytes.a.json is True"),
-    ],
-)
-def test_read_set_names_the_key_when_it_is_of_another_kind(tmp_path: Path, key: str, value: object, said: str) -> None:
-    with pytest.raises(BadInput) as raised:
-        read_set(written(tmp_path, SET, put(key, value)))
-    assert said in str(raised.value)
 
 
 def test_dtypes_are_numpys(tmp_path: Path) -> None:
