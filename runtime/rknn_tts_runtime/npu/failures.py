@@ -101,7 +101,7 @@ class Loaded:
         target: the chip it was compiled for.
         toolkit: version of the toolkit that compiled it.
         context_bytes: what it takes of the address space; None where that is not known.
-        rebuild: the command that compiles it for this board's chip; None where that is not known.
+        rebuild: the command that compiles it for another chip.
         file_fault: what is wrong with its file, as a sentence; None where it is the manifest's.
         soc: the board's chip; None where the system does not tell.
         others: engines of this process that are loaded, and what each takes, in bytes.
@@ -111,7 +111,7 @@ class Loaded:
     target: str
     toolkit: str
     context_bytes: int | None
-    rebuild: str | None
+    rebuild: str
     file_fault: str | None
     soc: str | None
     others: Sequence[tuple[str, int]] = ()
@@ -159,11 +159,8 @@ def _what_failed(subject: object, call: str, code: int) -> str:
 def _other_chip(known: Loaded, code: int) -> str:
     if code != api.CODE_TARGET_PLATFORM_UNMATCH:
         return ""
-    board = f"this board's is {known.soc} as it says" if known.soc else "this board does not say which it has"
-    remedy = (
-        f"To build it for this one: {known.rebuild}" if known.rebuild else "Compile it for the board's chip"
-    )
-    return f"The engine was compiled for {known.target}, and {board}. {remedy}."
+    board = f"this board says that it has an {known.soc}" if known.soc else "this board does not say which chip it has"
+    return f"It was compiled for {known.target}, and {board}. To build it for another: {known.rebuild}."
 
 
 def _old_library(known: Loaded, code: int, versions: Versions) -> str:

@@ -149,7 +149,7 @@ def _loaded(path: Path | None) -> ctypes.CDLL:
             reasons.append(_refusal(name, str(error)))
     machine = platform.machine()
     if path is None:
-        found = next((reason for reason in reasons if reason.startswith("/")), "it is not installed here")
+        found = next(filter(None, reasons), "it is not installed here")
         raise RunFault(
             f"librknnrt.so cannot be loaded on this {machine} machine: {found}. On a Rockchip board install the "
             "vendor's runtime; on a PC the engines' twins run instead: --backend onnx."
@@ -158,10 +158,10 @@ def _loaded(path: Path | None) -> ctypes.CDLL:
 
 
 def _refusal(name: str, error: str) -> str:
-    """Why the loader refused `name`, starting with its path where a file is there."""
+    """Why the loader refused the file `name`; empty where there is none."""
     path = Path(name)
     if not path.is_absolute() or not path.is_file():
-        return error
+        return ""
     machine = _machine_of(path)
     if machine is None:
         return f"{path}: is no shared library"
