@@ -66,10 +66,10 @@ def fields_of(manifest: Manifest) -> tuple[str, ...]:
 
 def _simulator_db(manifest: Manifest) -> float | None:
     """What the worst output reached in the simulator, as a gate or as a figure; None where it was not run."""
-    told = [v.measured for v in manifest.verdicts if v.gate == SIMULATOR or v.gate.startswith(OF_OUTPUT)]
-    told += [m.measured for m in manifest.measurements if m.name == SIMULATOR]
-    figures = [float(figure) for figure in told if isinstance(figure, (int, float))]
-    return min(figures, default=None)
+    gates = {SIMULATOR, *(f"{OF_OUTPUT}{spec.name}" for spec in manifest.outputs)}
+    told = [verdict.measured for verdict in manifest.verdicts if verdict.gate in gates]
+    told += [figure.measured for figure in manifest.measurements if figure.name in gates]
+    return min((float(figure) for figure in told if isinstance(figure, (int, float))), default=None)
 
 
 def _feeds(probed: Probed) -> tuple[Sequence[Feed], str, list[str]]:

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
 import onnx_ir as ir
+from numpy.typing import NDArray
 
 from contracts.contract import Source
 from gates.graphs import with_shapes
 from gates.session import Session
 from rknn_tts.carried import Feed
 from rknn_tts.export_step import Proof
+from rknn_tts.hints import called
 from rknn_tts.probe.micro_engines import MicroGraph
 from rknn_tts.probe.regtask_search import Patience, Span, narrowed, part_of
 from rknn_tts.progress import Say
@@ -30,12 +34,12 @@ class FieldPart:
     Attributes:
         fields: the names of their verdicts.
         model: the part.
-        operators: what it is made of, for sentences.
+        what: its nodes, for sentences.
     """
 
     fields: tuple[str, ...]
     model: ir.Model
-    operators: str
+    what: str
 
 
 def field_parts(
@@ -78,15 +82,18 @@ def field_parts(
         part = part_of(shaped, span) if span is not None else None
         if span is not None and part is not None:
             both = tuple(name for name in fields if name in overflowing(span))
-            found.append(FieldPart(both, part, _operators(part)))
+            found.append(FieldPart(both, part, _called(shaped, span)))
     return found
 
 
-def _operators(part: ir.Model) -> str:
-    kinds = list(dict.fromkeys(node.op_type for node in part.graph))
-    nodes = len(list(part.graph))
+def _called(model: ir.Model, span: Span) -> str:
+    """The nodes of a span, for sentences."""
+    nodes = list(model.graph)[span.start : span.end]
+    kinds = list(dict.fromkeys(node.op_type for node in nodes))
     named = ", ".join(kinds[:_NAMED_OPERATORS]) + (", ..." if len(kinds) > _NAMED_OPERATORS else "")
-    return f"{nodes} node{'s' * (nodes > 1)} ({named})"
+    if len(nodes) == 1:
+        return f"one {named}, {called(str(nodes[0].name or nodes[0].outputs[0].name))}"
+    return f"{len(nodes)} nodes ({named}), from {called(str(nodes[0].name or nodes[0].outputs[0].name))} on"
 
 
 def field_graph(part: FieldPart, number: int, model: ir.Model, feed: Feed, source: Source) -> MicroGraph:
@@ -95,10 +102,9 @@ def field_graph(part: FieldPart, number: int, model: ir.Model, feed: Feed, sourc
     Raises:
         ToolFailure: onnxruntime failed.
     """
-    wanted = [str(value.name) for value in (*part.model.graph.inputs, *part.model.graph.outputs)]
-    have = _run_for(model, wanted, feed)
-    inputs = {str(value.name): have[str(value.name)] for value in part.model.graph.inputs}
-    outputs = {str(value.name): have[str(value.name)] for value in part.model.graph.outputs}
+    taken, given = list(part.model.graph.inputs), list(part.model.graph.outputs)
+    have = _run_for(model, [str(value.name) for value in (*taken, *given)], feed)
+    inputs, outputs = ({str(value.name): _as(value, have) for value in side} for side in (taken, given))
     return MicroGraph(
         stem=f"{STEM}{number}",
         model=part.model,
@@ -107,6 +113,12 @@ def field_graph(part: FieldPart, number: int, model: ir.Model, feed: Feed, sourc
         expected=[outputs],
         proof=Proof((), (), ()),
     )
+
+
+def _as(value: ir.Value, have: Feed) -> NDArray[Any]:
+    """The tensor of `value`'s name in the shape that `value` has."""
+    assert value.shape is not None
+    return np.asarray(have[str(value.name)]).reshape(value.shape.numpy())
 
 
 def _run_for(model: ir.Model, names: Sequence[str], feed: Feed) -> Feed:

@@ -1,8 +1,7 @@
 """Which part of a graph overflows a hardware field: the compiler says that one did, and not in which layer.
 
 So parts of the graph are built by themselves, ever smaller ones, as long as one of them logs the field. A part is a run
-of nodes in the graph's order: neighbours stay together, which the compiler makes one layer of. What it logs of a part's
-edge, where it adds layers of its own, is that part's as well: what is wrong on a board is wrong there too.
+of nodes in the graph's order: neighbours stay together, which the compiler makes one layer of.
 """
 
 from __future__ import annotations
@@ -16,6 +15,7 @@ import onnx_ir as ir
 
 from surgery.graph import extract
 from surgery.normalise_header import normalise_header
+from surgery.rewrite_interface_axes import rewrite_interface_axes
 
 MOST_BUILDS = 24
 """For one field. Halving 300 nodes down to one takes nine rounds of at most five builds, of which most need two."""
@@ -105,7 +105,9 @@ def part_of(model: ir.Model, span: Span) -> ir.Model | None:
         part = extract(model, *({str(value.name): str(value.name) for value in side} for side in (taken, given)))
     except ValueError:  # a node with a graph of its own that reads what is outside
         return None
-    return normalise_header().rewrite(part).model  # what the whole carries is not about a part
+    # Axes as an engine's own inputs have them, or the compiler would turn long tensors at a part's edge, which logs
+    # fields of its own. The header: what the whole carries is not about a part.
+    return normalise_header().rewrite(rewrite_interface_axes().rewrite(part).model).model
 
 
 def _leaves(value: ir.Value, inside: set[ir.Node]) -> bool:

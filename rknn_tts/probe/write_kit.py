@@ -159,7 +159,7 @@ def _fields(probed: Probed, engine: Draft, shop: Workshop, notes: list[str]) -> 
     builds = PartBuilds(shop.request, shop.target, shop.toolkit, python, accepted, shop.steps)
     parts = field_parts(probed.model, fields, builds.fields, shop.say)
     for number, part in enumerate(parts, start=1):
-        what = f"{part.operators} of its graph, which overflow {', '.join(part.fields)}, on the twin's own values"
+        what = f"the smallest part found to overflow {', '.join(part.fields)}: {part.what}; on the twin's own values"
         graph = field_graph(part, number, probed.model, engine.feeds[0], probed.manifest.source)
         yield f"regtask_{number}", REGTASK, what, part.fields, graph
     alone = [name for name in fields if not any(name in part.fields for part in parts)]
