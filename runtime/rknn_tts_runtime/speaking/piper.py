@@ -134,9 +134,10 @@ def open_piper(plan: Plan, backend: Backend, phonemise: Phonemise = piper_phonem
 
 def _check_one_voice(decoder: WindowDecoder, durations: DurationEncoder, voice: PiperVoice) -> None:
     """See that both components are of one checkpoint."""
-    one, other = decoder.manifests[0], durations.manifests[0]
-    if one.source_sha256 != other.source_sha256 or durations.voice.symbols != voice.symbols:
-        raise Mismatch(
-            f"{one.engine} and {other.engine} are of two checkpoints ({one.source_name} and {other.source_name}); a "
-            "plan is of one voice: build both of one checkpoint."
-        )
+    one = decoder.manifests[0]
+    for other in durations.manifests:
+        if one.source_sha256 != other.source_sha256 or durations.voice.symbols != voice.symbols:
+            raise Mismatch(
+                f"{one.engine} and {other.engine} are of two checkpoints ({one.source_name} and {other.source_name}); "
+                "a plan is of one voice: build both of one checkpoint."
+            )

@@ -16,7 +16,7 @@ import numpy as np
 
 from rknn_tts_runtime.backends.engine import Array
 from rknn_tts_runtime.backends.host_session import HostSession
-from rknn_tts_runtime.faults import BadInput, RunFault
+from rknn_tts_runtime.faults import BadInput, Mismatch, RunFault
 from rknn_tts_runtime.speaking.window_decoder import LATENT, MASK
 from rknn_tts_runtime.windows import FloatArray
 
@@ -74,6 +74,7 @@ def at_seam(session: HostSession, feed: Mapping[str, Array], noise: LatentNoise)
 
     Raises:
         BadInput: the host half takes something else.
+        Mismatch: its latent has other channels than the noise.
         RunFault: it failed.
     """
     try:
@@ -82,10 +83,15 @@ def at_seam(session: HostSession, feed: Mapping[str, Array], noise: LatentNoise)
         if noise.name is None:
             raise
         # Perhaps the noise was too short. One zero stands for all of it, however long it need be.
-        frames = _run(session, {**feed, noise.name: np.zeros((1, 1, 1), np.float32)}).latent.shape[-1]
-        if frames <= noise.guess:
+        quiet = _run(session, {**feed, noise.name: np.zeros((1, 1, 1), np.float32)}).latent
+        if quiet.shape[1] != noise.channels:
+            raise Mismatch(
+                f"{session.path}: gives a latent of {quiet.shape[1]} channels, and the decoder's engine takes "
+                f"{noise.channels}: they are of two voices. Copy an engine, its manifest and its host half together."
+            ) from None
+        if quiet.shape[-1] <= noise.guess:
             raise
-        return _run(session, {**feed, **noise.of(frames)})
+        return _run(session, {**feed, **noise.of(quiet.shape[-1])})
 
 
 def check_outputs(session: HostSession) -> None:
