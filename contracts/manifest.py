@@ -9,11 +9,12 @@ import json
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from contracts.board import Board
 from contracts.contract import Cache, CarriedState, CodeStep, HostHalf, Noise, PassRecord, Source, TensorSpec, Window
 from contracts.errors import UserInput
 from contracts.quality import Quality
 from contracts.quantisation import Quantisation
-from contracts.serial import Json, TooDeep, from_json, parse_json, to_json
+from contracts.serial import TooDeep, from_json, parse_json, to_json
 from contracts.verdicts import Measurement, Verdict
 
 ENGINE_SCHEMA = "rknn-tts/engine/1"
@@ -153,7 +154,7 @@ class Manifest:
     skipped: tuple[str, ...] = ()
     verdicts: tuple[Verdict, ...] = ()
     measurements: tuple[Measurement, ...] = ()
-    board: dict[str, Json] | None = None
+    board: Board | None = None
     role: str | None = None
     step: CodeStep | None = None
     state: tuple[CarriedState, ...] = ()

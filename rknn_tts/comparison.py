@@ -22,6 +22,9 @@ from rknn_tts.roles import stage_text
 COMPARED = ("engine", "manifest", "layers")
 """Kinds of `Inspection` that are compared."""
 
+BOARD_TIME = "time on a board"
+"""The figure that a probe measured; all others are the compiler's, or modelled."""
+
 FRAME, CODE, RUN = "emitted frame", "emitted code", "run"
 """Units of work."""
 
@@ -210,6 +213,8 @@ def _figures(a: Inspection, b: Inspection, units_a: int, units_b: int, unit: str
     if _stretches_differ(emission_a, emission_b):
         seconds_a, seconds_b = _audio_s(emission_a), _audio_s(emission_b)
         costs.append(("modelled time", "ms/s of audio", _modelled_ms(a, seconds_a), _modelled_ms(b, seconds_b)))
+    if (measured := (_measured_ms(a, units_a), _measured_ms(b, units_b))) != (None, None):
+        costs.append((BOARD_TIME, f"ms/{per}", *measured))
     (internal_a, weights_a), (internal_b, weights_b) = _memory_mb(a), _memory_mb(b)
     costs += [
         ("internal memory", "MB", internal_a, internal_b),
@@ -260,6 +265,12 @@ def _traffic_mb(found: Inspection, units: float) -> float | None:
 
 def _modelled_ms(found: Inspection, units: float | None) -> float | None:
     return found.layers.modelled_ms / units if found.layers and units else None
+
+
+def _measured_ms(found: Inspection, units: float) -> float | None:
+    """What a probe measured on a board; None where none did."""
+    board = found.manifest.board if found.manifest else None
+    return board.ms / units if board and board.ms is not None else None
 
 
 def _memory_mb(found: Inspection) -> tuple[float | None, float | None]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
+from contracts.board import Board
 from contracts.contract import RANDOM, STAND_IN, Cache, CodeStep, Source, Window
 from contracts.manifest import CpuLayer, Layers, LogSummary, Manifest, RegtaskCount
 from contracts.quantisation import FROM_FILE, SYNTHETIC, Quantisation
@@ -14,6 +15,7 @@ from rknn_tts.emission import Emission, emission_of
 from rknn_tts.numbers import CYCLES_PER_MEGACYCLE, figures, number, size
 from rknn_tts.outcome import Outcome
 from rknn_tts.present_aperture import aperture_text, together_blocks
+from rknn_tts.present_board import MEASURED, board_pairs
 from rknn_tts.report import Report
 
 MODELLED = "modelled, not measured on a board"
@@ -177,13 +179,15 @@ def manifest_pairs(manifest: Manifest, *, name_cpu_layers: bool = True) -> list[
         pairs.append(("window", window_text(manifest.window)))
     pairs += step_pairs(manifest.step, manifest.cache)
     if manifest.layers:
-        pairs += layers_pairs(manifest.layers, emission_of(manifest))
+        pairs += layers_pairs(manifest.layers, emission_of(manifest), manifest.board)
         pairs += [("on the CPU", text) for text in cpu_texts(manifest.layers.cpu)] if name_cpu_layers else []
     if manifest.memory:
         internal, weights = size(manifest.memory.internal_kb), size(manifest.memory.weight_kb)
         pairs.append(("memory", f"{internal} internal, {weights} weights"))
     if manifest.aperture:
         pairs.append(("loaded", aperture_text(manifest.aperture)))
+    if manifest.board:
+        pairs += board_pairs(manifest.board)
     return pairs + log_pairs(manifest.log)
 
 
@@ -193,10 +197,19 @@ def step_pairs(step: CodeStep | None, cache: Cache | None) -> list[tuple[str, st
     return [*pairs, ("cache", cache_text(cache))] if cache else pairs
 
 
-def layers_pairs(layers: Layers, emission: Emission | None) -> list[tuple[str, str]]:
-    """What the layers come to: the modelled time, how many they are, cycles and traffic."""
+def layers_pairs(layers: Layers, emission: Emission | None, board: Board | None = None) -> list[tuple[str, str]]:
+    """What the layers come to: the time, how many they are, cycles and traffic.
+
+    Args:
+        layers: their sums, the modelled time among them.
+        emission: what a run emits; None where that is not known.
+        board: what a board measured, which is told in the place of what is modelled.
+    """
+    time = f"{_time(layers.modelled_ms, emission)} ({MODELLED})"
+    if board is not None and board.ms is not None:
+        time = f"{_time(board.ms, emission)} ({MEASURED}; {number(layers.modelled_ms, 3)} modelled)"
     return [
-        ("time", f"{_time(layers.modelled_ms, emission)} ({MODELLED})"),
+        ("time", time),
         ("layers", f"{layers.count}, {len(layers.cpu)} of them on the CPU"),
         ("work", f"{number(layers.cycles / CYCLES_PER_MEGACYCLE, 3)} megacycles, {size(layers.rw_kb)} of traffic"),
     ]

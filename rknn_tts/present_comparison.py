@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from cost.comparison import OperatorChange
 from cost.table import LayerCost
 from rknn_tts.blocks import Block, Facts, Notice, Row, Table, Tone
-from rknn_tts.comparison import RUN, Comparison, Figure
+from rknn_tts.comparison import BOARD_TIME, RUN, Comparison, Figure
 from rknn_tts.numbers import column, figures, number
 from rknn_tts.present import MODELLED
 from rknn_tts.present_inspection import node_name
@@ -55,11 +55,13 @@ def _differences(comparison: Comparison) -> Iterable[Block]:
 
 
 def _unit_text(comparison: Comparison) -> str:
+    measured = any(figure.name == BOARD_TIME for figure in comparison.figures)
+    modelled = f"modelled, but for the {BOARD_TIME}" if measured else MODELLED
     if comparison.unit == RUN:
-        return f"of one run; {MODELLED}"
+        return f"of one run; {modelled}"
     a, b = comparison.a.units, comparison.b.units
     emitted = f"each run emits {a}" if a == b else f"a run of A emits {a}, one of B {b}"
-    return f"of one {comparison.unit} ({emitted}); {MODELLED}"
+    return f"of one {comparison.unit} ({emitted}); {modelled}"
 
 
 def _figure_table(comparison: Comparison) -> Table:

@@ -32,6 +32,7 @@ from rknn_tts.places import Places
 from rknn_tts.publish import each_once, publish
 from rknn_tts.roles import measurements_of, shared_cache, verdicts_of
 from rknn_tts.steps import Steps
+from rknn_tts.verify_record import with_board
 
 TOOLKIT = "rknn-toolkit2"
 
@@ -226,8 +227,9 @@ def _with_board_figures(manifest: Manifest, places: Places) -> Manifest:
         earlier = read_manifest(places.manifest)
     except UserInput:
         return manifest
-    same = earlier.engine.sha256 == manifest.engine.sha256
-    return replace(manifest, board=earlier.board) if same else manifest
+    if earlier.board is None or earlier.engine.sha256 != manifest.engine.sha256:
+        return manifest
+    return with_board(manifest, earlier.board)
 
 
 def _rule_notes(toolkit: Toolkit, stated: Sequence[str]) -> list[str]:

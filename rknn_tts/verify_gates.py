@@ -19,12 +19,21 @@ def unproven_places(manifest: Manifest) -> dict[str, int]:
     Raises:
         UserInput: the manifest's REGTASK verdicts are not those of the fields in its log.
     """
+    places = verdict_places(manifest)
+    return {name: at for name, at in places.items() if manifest.verdicts[at].status is Status.UNPROVEN}
+
+
+def verdict_places(manifest: Manifest) -> dict[str, int]:
+    """Where in `manifest.verdicts` each stands, by name; of several of one name the first.
+
+    Raises:
+        UserInput: as of `unproven_places`.
+    """
     regtask = _regtask_names(manifest)
-    return {
-        regtask.get(place, verdict.gate): place
-        for place, verdict in enumerate(manifest.verdicts)
-        if verdict.status is Status.UNPROVEN
-    }
+    places: dict[str, int] = {}
+    for place, verdict in enumerate(manifest.verdicts):
+        places.setdefault(regtask.get(place, verdict.gate), place)
+    return places
 
 
 def regtask_name(field: RegtaskCount) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from contracts.board import Board, BoardCase, BoardConditions, BoardMemory, BoardOutput
 from contracts.contract import (
     Cache,
     CacheSlice,
@@ -82,6 +83,35 @@ STEP_CONTRACT = Contract(
     step=STEP,
 )
 
+BOARD = Board(
+    ms=20.7,
+    least_ms=20.1,
+    repeats=5,
+    outputs=(BoardOutput("output", 48.2, 40.0, 0.01),),
+    memory=BoardMemory(17_000_000, 13_000_000),
+    conditions=BoardConditions(
+        soc="rk3588",
+        model="Orange Pi 5 Plus",
+        kernel="6.1.43",
+        governor="rknpu_ondemand",
+        least_hz=10**9,
+        most_hz=10**9,
+        core_mask="0_1_2",
+        api="2.3.2",
+        driver=None,
+    ),
+    warnings=("slow",),
+    cases=(
+        BoardCase("net", "engine", "The engine.", True, 20.7, (BoardOutput("output", 48.2, 40.0, 0.01),), "", ()),
+        BoardCase("field", "regtask", "A layer.", False, None, (), "it could not be loaded", ("log.regtask:v2:1:0:3",)),
+    ),
+    before={"log.regtask:v2:1:0:3": Verdict(gate="log.regtask", status=Status.UNPROVEN)},
+    date="2026-11-30T12:00:00+00:00",
+    by="Ada",
+    kit_sha256=SHA,
+    probe_sha256=SHA,
+)
+
 MANIFEST = Manifest(
     family="piper",
     stage="decoder",
@@ -114,5 +144,5 @@ MANIFEST = Manifest(
     passes=PASSES,
     verdicts=VERDICTS,
     measurements=MEASUREMENTS,
-    board={"measured_ms": 20.7, "by": "a probe", "windows": 45},
+    board=BOARD,
 )

@@ -7,17 +7,20 @@ from typing import Any
 
 import pytest
 
+from contracts.board import BoardCase, BoardOutput
 from contracts.contract import HostHalf
 from contracts.errors import NotWritten
 from contracts.files import sha256_of, sha256_of_bytes
 from contracts.manifest import LogSummary, read_manifest
-from contracts.verdicts import Measurement, passed, unproven
+from contracts.serial import to_json
+from contracts.verdicts import Measurement, Status, passed, unproven
 from rknn_tts.build_gates import Judged
 from rknn_tts.build_step import Build
 from rknn_tts.graph_at_hand import GraphInfo, NumericGates, twin_of
 from rknn_tts.outcome import Outcome
 from rknn_tts.publication import Finished, publish_engine, publish_set
 from rknn_tts.steps import open_steps
+from tests.contracts.samples import BOARD
 from tests.rknn_tts.sources import PROOF, build_of, doubling
 
 ENGINE = b"RKNN engine"
@@ -144,7 +147,16 @@ def test_publication_removes_the_verdicts_of_an_earlier_failure(build: Build) ->
     assert files() == PLACES
 
 
-BOARD = {"window_ms": 20.7}
+PROBED = dataclasses.replace(
+    JUDGED, verdicts=(passed("simulator"), unproven("log.aperture", "only a board can tell", 3950, "MiB"))
+)
+FOUND = dataclasses.replace(
+    BOARD,
+    cases=(
+        BoardCase("net", "engine", "It runs.", True, 20.7, (BoardOutput("y", 50.0, 40.0, 0.1),), "", ("log.aperture",)),
+    ),
+    before={},
+)
 DEEP: Any = []
 for _ in range(700):
     DEEP = [DEEP]
@@ -153,21 +165,29 @@ for _ in range(700):
 @pytest.mark.parametrize(
     ("engine_sha256", "board", "kept"),
     [
-        (sha256_of_bytes(ENGINE), BOARD, BOARD),
-        ("00" * 32, BOARD, None),
-        (sha256_of_bytes(ENGINE), {"deep": DEEP}, None),
+        (sha256_of_bytes(ENGINE), to_json(FOUND), True),
+        ("00" * 32, to_json(FOUND), False),
+        (sha256_of_bytes(ENGINE), {"deep": DEEP}, False),
     ],
 )
 def test_publication_keeps_the_boards_figures_of_the_same_engine(
-    build: Build, engine_sha256: str, board: dict[str, Any], kept: dict[str, Any] | None
+    build: Build, engine_sha256: str, board: Any, kept: bool
 ) -> None:
-    published(build)
+    published(build, PROBED)
     data = json.loads(build.places.manifest.read_text(encoding="utf-8"))
     data["engine"]["sha256"], data["board"] = engine_sha256, "HERE"
     build.places.manifest.write_text(json.dumps(data).replace('"HERE"', json.dumps(board)))
-    done = published(build)
+    done = published(build, PROBED)
     assert done.manifest is not None
-    assert done.manifest.board == kept
+    given = [(verdict.gate, verdict.status, verdict.measured) for verdict in done.manifest.verdicts[-2:]]
+    if kept:
+        before = {"log.aperture": PROBED.verdicts[1]}
+        assert done.manifest.board == dataclasses.replace(FOUND, before=before)
+        assert given == [("log.aperture", Status.PASSED, 50.0), ("board.net", Status.PASSED, 50.0)]
+        assert done.notes == ("a note",)
+    else:
+        assert done.manifest.board is None
+        assert given[-1] == ("log.aperture", Status.UNPROVEN, 3950)
 
 
 @pytest.mark.parametrize("damaged", [b"", b"{", b"[]", b"[" * 100_000, b"\xff\xfe", b'{"schema": "rknn-tts/engine/1"}'])

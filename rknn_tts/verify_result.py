@@ -1,0 +1,157 @@
+"""Reads what a probe on a board came to, and sees that it is of the engine at hand.
+
+The result is data from elsewhere: its size, its kind, its sign-off and what it is of are checked before it is believed.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rknn_tts_runtime.json_keys import LARGEST_BYTES
+from rknn_tts_runtime.probing.kit import ENGINE
+from rknn_tts_runtime.probing.result import BOARD_BACKEND, RESULT_SCHEMA, CaseResult, ProbeResult, sign_off_digest
+
+from contracts.board import Board, BoardCase, BoardConditions, BoardMemory, BoardOutput
+from contracts.errors import UserInput
+from contracts.manifest import Manifest
+from contracts.serial import from_json, parse_json
+from gates.simulator import GATE as SIMULATOR
+from rknn_tts.verify_gates import verdict_places
+
+PASS_GATES = "pass."
+"""How gates of passes begin: a board says something of what they rewrote, and their own verdicts stay."""
+
+_AGAIN = "run the kit again: python -m rknn_tts_runtime probe FOLDER"
+
+
+def read_result(path: Path) -> ProbeResult:
+    """The result in the file `path`, its sign-off checked.
+
+    Raises:
+        UserInput: it cannot be read, is no result, was changed since it was signed off, or contradicts itself.
+    """
+    try:
+        if path.stat().st_size > LARGEST_BYTES:
+            raise UserInput(f"{path}: is larger than any result of a probe ({LARGEST_BYTES} bytes).")
+        data = parse_json(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UserInput(f"{path}: cannot be read ({error.strerror}).") from error
+    except ValueError as error:
+        raise UserInput(f"{path}: is not JSON, so no result of a probe ({error}).") from error
+    schema = data.get("schema") if isinstance(data, dict) else None
+    if not isinstance(data, dict) or schema != RESULT_SCHEMA:
+        raise UserInput(f"{path}: is no result of a probe: its schema is {schema!r}, expected {RESULT_SCHEMA!r}.")
+    try:
+        result = from_json(ProbeResult, data, "result")
+        digest = sign_off_digest(data) if result.signed_off else ""
+    except ValueError as error:
+        raise UserInput(f"{path}: {error}; {_AGAIN}.") from error
+    if result.signed_off is None:
+        raise UserInput(f"{path}: is not signed off; {_AGAIN}.")
+    if digest != result.signed_off.sha256:
+        raise UserInput(f"{path}: was changed since {result.signed_off.by} signed it off; {_AGAIN}.")
+    _check_sound(path, result)
+    return result
+
+
+def check_of_engine(path: Path, result: ProbeResult, manifest: Manifest) -> None:
+    """See that `result` was found on a board, with the engine of `manifest`, and by bounds not below its own.
+
+    Raises:
+        UserInput: it was not.
+    """
+    if result.backend != BOARD_BACKEND:
+        raise UserInput(
+            f"{path}: is of the backend {result.backend}, which proves nothing about a board; on one, "
+            f"{_AGAIN} --backend {BOARD_BACKEND}."
+        )
+    if result.subject.engine_sha256 != manifest.engine.sha256:
+        raise UserInput(
+            f"{path}: is of {result.subject.engine_file} (sha256 {result.subject.engine_sha256[:16]}), and this engine "
+            f"is {manifest.engine.file} (sha256 {manifest.engine.sha256[:16]}); make a kit of this one."
+        )
+    soc = result.conditions.soc
+    # To the toolkit an rk3588s is an rk3588.
+    if soc is not None and soc.removesuffix("s") != manifest.target:
+        raise UserInput(f"{path}: is of a board with an {soc}, and the engine is for {manifest.target}.")
+    _check_engine_cases(path, result, manifest)
+    known = verdict_places(manifest)
+    for case in result.cases:
+        strange = [name for name in case.proves if name not in known and not name.startswith(PASS_GATES)]
+        if strange:
+            raise UserInput(
+                f"{path}: its case {case.name} is to prove {strange[0]}, of which the engine's manifest has no "
+                "verdict; make a kit of the engine as it is now."
+            )
+
+
+def board_of(result: ProbeResult) -> Board:
+    """What a manifest keeps of `result`."""
+    assert result.signed_off is not None
+    engine = _engine_cases(result)[0]
+    conditions, clock, memory = result.conditions, result.conditions.clock, engine.memory
+    return Board(
+        ms=engine.ms,
+        least_ms=engine.least_ms,
+        repeats=engine.repeats,
+        outputs=_outputs(engine),
+        memory=BoardMemory(memory.weight_bytes, memory.internal_bytes) if memory and memory.measured else None,
+        conditions=BoardConditions(
+            soc=conditions.soc,
+            model=conditions.board,
+            kernel=conditions.kernel,
+            governor=conditions.governor,
+            least_hz=clock.least_hz if clock else None,
+            most_hz=clock.most_hz if clock else None,
+            core_mask=engine.core_mask,
+            api=result.versions.get("api"),
+            driver=result.versions.get("driver"),
+        ),
+        warnings=result.warnings,
+        cases=tuple(
+            BoardCase(
+                case.name, case.kind, case.what, case.passed, case.ms, _outputs(case), _problem(case), case.proves
+            )
+            for case in result.cases
+        ),
+        before={},
+        date=conditions.date,
+        by=result.signed_off.by,
+        kit_sha256=result.kit_sha256,
+        probe_sha256=result.signed_off.sha256,
+    )
+
+
+def _engine_cases(result: ProbeResult) -> list[CaseResult]:
+    return [case for case in result.cases if case.kind == ENGINE and case.engine_sha256 == result.subject.engine_sha256]
+
+
+def _check_sound(path: Path, result: ProbeResult) -> None:
+    for case in result.cases:
+        ran = bool(case.outputs) and not case.problem
+        if case.passed != (ran and all(figure.passed for figure in case.outputs)):
+            said = "passed" if case.passed else "failed"
+            raise UserInput(f"{path}: says that its case {case.name} {said}, and its figures say otherwise; {_AGAIN}.")
+
+
+def _check_engine_cases(path: Path, result: ProbeResult, manifest: Manifest) -> None:
+    cases = _engine_cases(result)
+    if not cases:
+        raise UserInput(f"{path}: has no case of the engine itself, so it says nothing about it; make a kit of it.")
+    for case in cases:
+        for figure in case.outputs:
+            least = manifest.thresholds.get(f"{SIMULATOR}.{figure.name}", manifest.thresholds.get(SIMULATOR))
+            if least is not None and figure.bound_db < least:
+                raise UserInput(
+                    f"{path}: its case {case.name} asks {figure.bound_db:g} dB of '{figure.name}', and the engine's "
+                    f"own bound is {least:g} dB; make a kit of the engine as it is now."
+                )
+
+
+def _outputs(case: CaseResult) -> tuple[BoardOutput, ...]:
+    return tuple(BoardOutput(one.name, one.snr_db, one.bound_db, one.max_abs) for one in case.outputs)
+
+
+def _problem(case: CaseResult) -> str:
+    problems = [f"output '{one.name}': {one.problem}" for one in case.outputs if one.problem]
+    return "; ".join([case.problem, *problems] if case.problem else problems)
