@@ -67,7 +67,8 @@ class Port(NamedTuple):
         number: its index in the API.
         format: `rknn_tensor_format` that it is handed over in.
         type: `rknn_tensor_type` that it is handed over in.
-        shape: its axes in the order of `format`.
+        shape: its axes as they were told.
+        turned: whether they are in another order than the manifest's.
         raw: what was told of it.
     """
 
@@ -76,6 +77,7 @@ class Port(NamedTuple):
     format: int
     type: int
     shape: tuple[int, ...]
+    turned: bool
     raw: api.TensorAttr
 
     @property
@@ -85,16 +87,12 @@ class Port(NamedTuple):
 
     def handed_over(self, array: Array) -> Array:
         """`array`, of the manifest's shape, in the order that the engine takes; contiguous, copied where it must be."""
-        return np.ascontiguousarray(array.transpose(_TO_NHWC) if self._turned else array)
+        return np.ascontiguousarray(array.transpose(_TO_NHWC) if self.turned else array)
 
     def taken_back(self, array: Array) -> Array:
         """`array`, as it came of the engine, in the manifest's shape and order; contiguous."""
         given = array.reshape(self.shape)
-        return np.ascontiguousarray(given.transpose(_TO_NCHW) if self._turned else given).reshape(self.info.shape)
-
-    @property
-    def _turned(self) -> bool:
-        return self.format == api.FORMAT_NHWC
+        return np.ascontiguousarray(given.transpose(_TO_NCHW) if self.turned else given).reshape(self.info.shape)
 
 
 def read_attributes(raw: api.TensorAttr) -> Attributes:
@@ -138,14 +136,13 @@ def _port(engine: object, kind: str, info: TensorInfo, index: int, told: Attribu
     if (
         told.format not in (api.FORMAT_NCHW, api.FORMAT_NHWC, api.FORMAT_UNDEFINED)
         or told.elements != elements
-        or (told.format == api.FORMAT_NHWC and not turned)
         or (told.shape != expected if turned else _without_ones(told.shape) != _without_ones(expected))
     ):
         raise Mismatch(
             f"{engine}: it tells of {told} with {told.elements} elements; its manifest of {info.name!r} "
             f"{list(info.shape)} with {elements}. Copy the engine and its manifest together, or compile it again."
         )
-    return Port(info, index, told.format, _TYPES[info.dtype], told.shape, told.raw)
+    return Port(info, index, told.format, _TYPES[info.dtype], told.shape, turned, told.raw)
 
 
 def _without_ones(shape: Sequence[int]) -> list[int]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ctypes
 import mmap
+from contextlib import suppress
 from pathlib import Path
 from typing import Sequence, Tuple, TypeVar
 
@@ -50,7 +51,8 @@ class Context:
 
     Attributes:
         engine: its file.
-        versions: of library and driver, as this context told them.
+        versions: of library and driver, as this context told them; they are for messages, so that one that does not
+            tell them is none the worse.
     """
 
     def __init__(self, library: Library, engine: Path, flags: int = api.FLAG_DEFAULT) -> None:
@@ -59,7 +61,6 @@ class Context:
         Raises:
             BadInput: the file cannot be read, is empty or too large.
             InitRefused: the library or the driver refused it.
-            RunFault: it is loaded, but does not tell versions. It was given back.
         """
         self.engine = engine
         self.versions = Versions()
@@ -69,12 +70,9 @@ class Context:
         if code != api.CODE_SUCCESS:
             raise InitRefused(code)
         self._open = True
-        try:
+        with suppress(RunFault):
             told = self._query(api.QUERY_SDK_VERSION, api.SdkVersion)
-        except RunFault:
-            self.close()
-            raise
-        self.versions = Versions(_text(told.api_version) or None, _text(told.drv_version) or None)
+            self.versions = Versions(_text(told.api_version) or None, _text(told.drv_version) or None)
 
     def close(self) -> None:
         """Destroy it; once more does nothing."""

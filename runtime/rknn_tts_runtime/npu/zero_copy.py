@@ -68,7 +68,7 @@ class BoundTensors:
 
 
 def _check_rows(context: Context, port: Port) -> None:
-    width = port.shape[_WIDTH_AXIS] if port.format == api.FORMAT_NHWC else 0
+    width = port.shape[_WIDTH_AXIS] if port.turned else 0
     if width and port.raw.w_stride not in (0, width):
         raise RunFault(
             f"{context.engine}: zero-copy: the rows of input '{port.info.name}' are padded from {width} to "

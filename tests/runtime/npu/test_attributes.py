@@ -46,6 +46,14 @@ def test_other_formats_keep_their_order(fmt: int) -> None:
     assert port.taken_back(np.arange(12, dtype=np.float32)).shape == (1, 3, 2, 2)
 
 
+def test_tensor_of_three_axes_keeps_its_order_whatever_format_is_told() -> None:
+    info = TensorInfo("mask", (1, 2, 5), "float32")
+    (port,) = ports("e.rknn", "inputs", [info], [told(info, (1, 2, 5), NHWC)])
+    array = np.arange(10, dtype=np.float32).reshape(1, 2, 5)
+    assert port.handed_over(array).ravel().tolist() == list(range(10))
+    assert port.format == api.FORMAT_NHWC
+
+
 def test_axes_of_one_may_be_missing_or_too_many() -> None:
     info = TensorInfo("mask", (1, 1, 5), "float32")
     for shape in ((5,), (1, 5), (1, 1, 1, 5)):
@@ -67,7 +75,7 @@ def test_tensors_are_found_by_name_and_keep_their_number() -> None:
         ([told(Z, (1, 3, 2, 2), NHWC)], r"it tells of 'z' \[1, 3, 2, 2\] NHWC float16 with 12 elements"),
         ([told(Z, (1, 2, 2, 4), NHWC)], "with 16 elements; its manifest of 'z'"),
         ([told(Z, (1, 2, 2, 3), NHWC, elements=11)], "with 11 elements"),
-        ([told(Z, (2, 2, 3), NHWC)], "NHWC"),
+        ([told(Z, (2, 2, 3), NHWC)], r"it tells of 'z' \[2, 2, 3\] NHWC"),
         ([told(Z, (1, 2, 3, 2), NCHW)], "NCHW"),
         ([told(Z, (1, 1, 2, 2, 3), NC1HWC2)], "NC1HWC2"),
     ],
