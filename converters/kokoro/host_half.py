@@ -27,7 +27,8 @@ import numpy as np
 import onnx
 import onnx_ir as ir
 from numpy.typing import NDArray
-from rknn_tts_runtime.speaking.kokoro_card import VOICE_KEY, KokoroCard, card_text
+from rknn_tts_runtime.speaking.kokoro_card import KokoroCard, card_text
+from rknn_tts_runtime.speaking.voice_keys import VOICE_METADATA
 
 from models.kokoro.config import HARMONIC_TONES, SAMPLE_RATE, KokoroConfig
 from surgery.fold_constants import folded
@@ -78,7 +79,7 @@ def host_half(
     for value in graph.outputs:  # of which the exporter does not know that the first axis is 1
         value.shape = ir.Shape([1, *(value.shape or ())[1:]])
     half = folded(model)
-    half.metadata_props[VOICE_KEY] = card_text(card_of(config, vocabulary or {}))
+    half.metadata_props[VOICE_METADATA] = card_text(card_of(config, vocabulary or {}))
     return half
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Callable, Iterable, Iterator, Mapping
+from typing import Callable, Iterator, Mapping
 
 import numpy as np
 
@@ -33,7 +33,8 @@ from rknn_tts_runtime.speaking.kokoro_generator import (
     stream_spectrogram,
     window_of,
 )
-from rknn_tts_runtime.speaking.kokoro_text import tokens_of
+from rknn_tts_runtime.speaking.kokoro_phonemiser import Phonemise, misaki_phonemes
+from rknn_tts_runtime.speaking.kokoro_text import said_by
 from rknn_tts_runtime.speaking.kokoro_voice import read_voice, style_for
 from rknn_tts_runtime.speaking.speaker import Asked
 from rknn_tts_runtime.speaking.stopwatch import Stopwatch
@@ -42,12 +43,14 @@ STAGE = "generator"
 MAIN, SHORT, HOST = "main", "short", "host"
 ROLES = (MAIN, SHORT)
 TOKENS, VOICE_STYLE, SPEED, NOISE = "tokens", "voice_style", "speed", "noise_source"
-"""What the host half takes."""
+TAKEN_AXES = {TOKENS: 2, VOICE_STYLE: 2, SPEED: 1, NOISE: 3}
+GIVEN_AXES = {LATENT: 3, HARMONICS: 3, STYLE: 2}
+"""What the host half takes and gives, and of how many axes."""
 
 PHONEMES, HOST_HALF, GENERATOR, FULL_LENGTH, ISTFT = "phonemes", "host half", "generator", "full-length decode", "istft"
 """Stages that a stopwatch counts."""
 
-USUAL_FRAMES = (256, 16)
+USUAL_FRAMES = (192, 10)
 """Latent frames of noise that are drawn at first: so many, and so many for each token. The default checkpoint takes 34
 to 114 frames for six tokens and fewer, and 6.1 to 7.4 a token for sentences (five voices); all that tokens can take is
 550 MB of noise for the longest sentence. More is drawn where it does not suffice."""
@@ -67,6 +70,7 @@ class KokoroSpeaker:
         short: WindowEngine | None,
         overlap: int,
         full_length: FullLength | None,
+        phonemise: Phonemise = misaki_phonemes,
     ) -> None:
         """
         Args:
@@ -76,9 +80,12 @@ class KokoroSpeaker:
             short: the one for sentences that are shorter; None where there is none.
             overlap: frames over which windows cross-fade.
             full_length: what decodes a whole sentence, for `gain`; None: the windows' columns stay as they are.
+            phonemise: reads a text.
         """
         self._card, self._host, self._main, self._short = card, host, main, short
-        self._overlap, self._full_length = overlap, full_length
+        self._overlap, self._full_length, self._phonemise = overlap, full_length, phonemise
+        engines = [main] if short is None else [main, short]
+        self._notes = tuple(note for engine in engines for note in identity_notes(engine.manifest))
 
     @property
     def sample_rate(self) -> int:
@@ -88,11 +95,12 @@ class KokoroSpeaker:
     @property
     def notes(self) -> tuple[str, ...]:
         """What a person should know of what is heard."""
-        engines = [self._main] if self._short is None else [self._main, self._short]
-        return tuple(note for engine in engines for note in identity_notes(engine.manifest))
+        return self._notes
 
     def speak(self, asked: Asked, stopwatch: Stopwatch) -> Iterator[FloatArray]:
         """What was asked for, in pieces `[S]` in their order, each as soon as its window is there.
+
+        What of a text the voice cannot speak is told in `notes`.
 
         Raises:
             BadInput: it cannot be said; nothing was run, or the host half alone (a sentence shorter than a window tells
@@ -107,16 +115,13 @@ class KokoroSpeaker:
             raise BadInput(f"--speed {asked.speed}: is no speed; 1 is the voice's own.")
         voice = read_voice(asked.voice, self._card.style_size)
         with stopwatch.stage(PHONEMES):
-            tokens = tokens_of(asked, self._card, voice.name)
-        with stopwatch.stage(HOST_HALF):
-            seam = self._seam(tokens, style_for(voice, len(tokens) - 2), asked)
-        engine = chosen_engine(seam.frames, self._main, self._short)
-        whole = None
-        if self._full_length is not None:
-            with stopwatch.stage(FULL_LENGTH):
-                whole = _whole(self._full_length, seam)
-        columns = stream_spectrogram(engine, seam, self._overlap, lambda: stopwatch.stage(GENERATOR), whole)
-        yield from self._samples(columns, stopwatch)
+            said = said_by(self._card, self._host.path, voice.name, asked, self._phonemise)
+        self._notes += tuple(note for note in said.notes if note not in self._notes)
+        for place, tokens in enumerate(said.utterances):
+            style = style_for(voice, len(tokens) - 2)
+            with stopwatch.stage(HOST_HALF):
+                seam = self._seam(tokens, style, asked.speed, (asked.seed, place))
+            yield from self._uttered(seam, stopwatch)
 
     def close(self) -> None:
         """Let go of the engines; once more does nothing."""
@@ -125,31 +130,37 @@ class KokoroSpeaker:
             self._short.engine.close()
         self._host.close()
 
-    def _samples(self, columns: Iterable[Array], stopwatch: Stopwatch) -> Iterator[FloatArray]:
+    def _uttered(self, seam: Seam, stopwatch: Stopwatch) -> Iterator[FloatArray]:
+        """The samples of one utterance."""
+        engine = chosen_engine(seam.frames, self._main, self._short)
+        whole = None
+        if self._full_length is not None:
+            with stopwatch.stage(FULL_LENGTH):
+                whole = _whole(self._full_length, seam)
         stream = IstftStream(self._card.n_fft, self._card.istft_hop)
-        for piece in columns:
+        for columns in stream_spectrogram(engine, seam, self._overlap, lambda: stopwatch.stage(GENERATOR), whole):
             with stopwatch.stage(ISTFT):
-                samples = stream.push(piece)
+                samples = stream.push(columns)
             if samples.size:
                 yield samples
         yield stream.finish()
 
-    def _seam(self, tokens: tuple[int, ...], style: FloatArray, asked: Asked) -> Seam:
-        """What the host half makes of `tokens`.
+    def _seam(self, tokens: tuple[int, ...], style: FloatArray, speed: float, seed: tuple[int, int]) -> Seam:
+        """What the host half makes of `tokens`; `seed` is the asked one, and the utterance's place.
 
         How much noise it needs shows only when it has run: with too little, it fails. The same seed draws the same
         numbers first, however many are drawn.
         """
-        most = len(tokens) * max(1, math.ceil(self._card.most_frames_per_token / asked.speed))
-        frames = min(most, math.ceil((USUAL_FRAMES[0] + USUAL_FRAMES[1] * len(tokens)) / min(asked.speed, 1.0)))
+        most = len(tokens) * (math.ceil(self._card.most_frames_per_token / speed) + 1)  # durations are rounded
+        frames = min(most, math.ceil((USUAL_FRAMES[0] + USUAL_FRAMES[1] * len(tokens)) / min(speed, 1.0)))
         feed: dict[str, Array] = {
             TOKENS: np.array([tokens], np.int64),
             VOICE_STYLE: style,
-            SPEED: np.array([asked.speed], np.float32),
+            SPEED: np.array([speed], np.float32),
         }
         while True:
             samples = (1, frames * self._card.hop, self._card.noise_width)
-            feed[NOISE] = np.random.default_rng(asked.seed).standard_normal(samples, np.float32)
+            feed[NOISE] = np.random.default_rng(seed).standard_normal(samples, np.float32)
             try:
                 made = self._host.run([LATENT, HARMONICS, STYLE], feed)
                 break
@@ -227,11 +238,10 @@ def _seam_sizes(host: HostSession, card: KokoroCard) -> SeamSizes:
         BadInput: it takes or gives other tensors than a Kokoro's.
     """
     taken, given = ({info.name: info.shape for info in infos} for infos in (host.inputs, host.outputs))
-    axes = {TOKENS: 2, VOICE_STYLE: 2, SPEED: 1, NOISE: 3, LATENT: 3, HARMONICS: 3, STYLE: 2}
-    both = {**given, **taken}
-    for name, count in axes.items():
-        if len(both.get(name, ())) != count:
-            raise BadInput(f"{host.path}: has no tensor {name} of {count} axes, so it is no host half of Kokoro's.")
+    for found, kind, axes in ((taken, "input", TAKEN_AXES), (given, "output", GIVEN_AXES)):
+        for name, count in axes.items():
+            if len(found.get(name, ())) != count:
+                raise BadInput(f"{host.path}: has no {kind} {name} of {count} axes, so it is no host half of Kokoro's.")
     channels, rows, style = given[LATENT][1], given[HARMONICS][1], given[STYLE][1]
     if channels is None or rows is None or style is None:
         raise BadInput(f"{host.path}: {LATENT}, {HARMONICS} and {STYLE} must have channels of a fixed number.")

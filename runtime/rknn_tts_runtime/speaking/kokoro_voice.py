@@ -40,7 +40,10 @@ _HEADER_BYTES = 1 << 12
 _LARGEST_ITEM = 8
 """Bytes of a float64."""
 
-_NPY, _ZIP, _PICKLE = b"\x93NUMPY", b"PK\x03\x04", b"\x80"
+_NPY, _PICKLE = b"\x93NUMPY", b"\x80"
+_ZIP = (b"PK\x03\x04", b"PK\x05\x06")
+"""How an archive begins, and one with nothing in it."""
+
 _TORCH_MEMBER = "/data.pkl"
 """The end of a member's name in what torch saves."""
 
@@ -140,7 +143,7 @@ def _array(content: bytes, where: str, style_size: int) -> FloatArray:
         version = np.lib.format.read_magic(stream)  # type: ignore[no-untyped-call]  # public, but untyped in numpy
         read_header = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
         shape, by_columns, dtype = read_header[version](stream)  # type: ignore[no-untyped-call]
-    except (ValueError, LookupError, EOFError, OSError, SyntaxError, TypeError, RecursionError, MemoryError) as error:
+    except Exception as error:  # numpy's parsers of headers raise what they please
         raise BadInput(f"{where}: is no array that can be read ({error!s:.100}); copy it again.") from error
     rest = content[stream.tell() :]
     if dtype.kind != "f" or dtype.itemsize > _LARGEST_ITEM or by_columns:

@@ -43,12 +43,12 @@ class KokoroSet:
         path.write_text(json.dumps({"kokoro_tts.exec_plan": {"generator": generator}}), encoding="utf-8")
         return path
 
-    def seam(self, phonemes: str, seed: int, speed: float = 1.0, voice: str = "second") -> tuple[Array, Array, Array]:
+    def seam(self, phonemes: str, seed: int, speed: float = 1.0, place: int = 0) -> tuple[Array, Array, Array]:
         """x, har and style of `phonemes`, by the host half, with all the noise that it could need."""
         ids = [VOCABULARY[sign] for sign in phonemes]
         with np.load(self.folder / VOICES) as voices:
-            style = voices[voice][len(ids) - 1]
-        noise = np.random.default_rng(seed).standard_normal((1, 4000 * HOP, 9), np.float32)
+            style = voices["second"][len(ids) - 1]
+        noise = np.random.default_rng((seed, place)).standard_normal((1, 4000 * HOP, 9), np.float32)
         session = ort.InferenceSession(self.folder / HOST, providers=["CPUExecutionProvider"])
         feed = {"tokens": np.array([[0, *ids, 0]], np.int64), "voice_style": style, "noise_source": noise}
         x, har, half = session.run(["x", "har", "style"], {**feed, "speed": np.array([speed], np.float32)})

@@ -16,9 +16,9 @@ from rknn_tts_runtime.faults import BadInput, Mismatch, RunFault
 from rknn_tts_runtime.plans.reading import read_plans
 from rknn_tts_runtime.speaking import kokoro
 from rknn_tts_runtime.speaking.kokoro import KokoroSpeaker, open_kokoro
-from rknn_tts_runtime.speaking.kokoro_card import VOICE_KEY
 from rknn_tts_runtime.speaking.speaker import Asked
 from rknn_tts_runtime.speaking.stopwatch import Stopwatch
+from rknn_tts_runtime.speaking.voice_keys import VOICE_METADATA
 
 from tests.docs.test_speak_kokoro import samples_of
 from tests.kokoro_writer.speaking import VOCABULARY
@@ -90,6 +90,25 @@ def test_kokoro_streams_a_piece_for_each_window_and_times_its_stages(made: Kokor
 def test_ids_and_phonemes_say_the_same(made: KokoroSet, speaker: KokoroSpeaker) -> None:
     ids = (0, *(VOCABULARY[sign] for sign in SHORT), 0)
     assert np.array_equal(said(speaker, asked(made, ids=ids)), said(speaker, asked(made, phonemes=SHORT)))
+
+
+def test_a_text_is_said_line_by_line(made: KokoroSet, speaker: KokoroSpeaker, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked_for: list[tuple[str, str]] = []
+
+    def phonemise(language: str, text: str) -> list[str]:
+        asked_for.append((language, text))
+        return [SHORT, "aXi"]
+
+    monkeypatch.setattr(speaker, "_phonemise", phonemise)
+    monkeypatch.setattr(speaker, "_notes", ())
+    voice = made.folder / "jf_second.npy"
+    with np.load(made.folder / VOICES) as voices:
+        np.save(voice, voices["second"])
+    got = said(speaker, asked(made, text="words", voice=voice))
+    wanted = [samples_of(made.whole(*made.seam(phonemes, 3, place=i))) for i, phonemes in enumerate((SHORT, "ai"))]
+    assert asked_for == [("j", "words")]
+    assert snr_db(np.concatenate(wanted), got) > LEAST_DB
+    assert speaker.notes == ("The Kokoro in kokoro-host.onnx does not have 'X' (U+0058): left out.",)
 
 
 def test_the_seed_decides_the_noise(made: KokoroSet, speaker: KokoroSpeaker) -> None:
@@ -180,7 +199,7 @@ def test_notes_say_that_nothing_was_measured_on_a_board(speaker: KokoroSpeaker) 
         ({"speaker": 1}, "--speaker 1: Kokoro has no numbered speakers"),
         ({"speed": 0.0}, r"--speed 0\.0: is no speed"),
         ({"speed": float("nan")}, "--speed nan: is no speed"),
-        ({"phonemes": "aXi"}, "Not among this Kokoro's phonemes: 'X'"),
+        ({"phonemes": "aXi"}, r"--phonemes: the Kokoro in kokoro-host\.onnx does not have 'X' \(U\+0058\)"),
     ],
 )
 def test_what_cannot_be_said_is_refused(
@@ -260,7 +279,7 @@ def test_the_manifest_names_the_host_half_where_the_plan_does_not(made: KokoroSe
 
 def card_changed(**keys: Any) -> Any:
     def edit(model: onnx.ModelProto) -> None:
-        (entry,) = (entry for entry in model.metadata_props if entry.key == VOICE_KEY)
+        (entry,) = (entry for entry in model.metadata_props if entry.key == VOICE_METADATA)
         entry.value = json.dumps({**json.loads(entry.value), **keys})
 
     return edit
@@ -277,10 +296,10 @@ def without_style(model: onnx.ModelProto) -> None:
 @pytest.mark.parametrize(
     ("edit", "says"),
     [
-        (without_card, r"kokoro-host\.onnx: carries no voice data"),
+        (without_card, r"kokoro-host\.onnx: tells nothing of its voice"),
         (card_changed(n_fft=30), r"har has 22 rows, and n_fft 30 makes 32"),
-        (card_changed(family="piper"), r"is the host half of piper, not of kokoro"),
-        (without_style, r"has no tensor style of 2 axes"),
+        (card_changed(family="piper"), r"is a host half of piper, not of kokoro"),
+        (without_style, r"has no output style of 2 axes"),
     ],
 )
 def test_host_halves_that_are_none_of_kokoros_are_refused(
