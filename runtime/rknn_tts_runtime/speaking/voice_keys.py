@@ -9,7 +9,6 @@ Python 3.8, numpy only: this file runs on the board.
 from __future__ import annotations
 
 import json
-import math
 from pathlib import Path
 from typing import Any, Mapping
 
@@ -23,6 +22,9 @@ LARGEST_CHARACTERS = 1 << 20
 
 LARGEST_COUNT = 1 << 20
 """Of symbols, speakers and rates that are believed: no voice has more than some thousands, no sound card 1 MHz."""
+
+LARGEST_SCALE = 1000.0
+"""Of scales of noise and length that are believed: nobody speaks a thousand times as slowly."""
 
 _REMEDY = "export the voice again with rknn-tts, and copy engine, manifest and host half together"
 
@@ -85,12 +87,11 @@ class VoiceKeys:
         return value
 
     def number(self, key: str, least: float) -> float:
-        """A finite number, at least `least`."""
+        """A number, at least `least`."""
         value = self.data.get(key)
-        good = isinstance(value, (int, float)) and not isinstance(value, bool)
-        if not good or not (math.isfinite(value) and value >= least):  # type: ignore[arg-type, operator]
-            raise self._wrong(key, value, f"a number from {least:g}")
-        return float(value)  # type: ignore[arg-type]
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not least <= value <= LARGEST_SCALE:
+            raise self._wrong(key, value, f"a number from {least:g} to {LARGEST_SCALE:g}")
+        return float(value)
 
     def below(self, key: str, value: object, limit: int) -> int:
         """`value`, which stands at `key`, as a whole number from 0 to below `limit`."""
