@@ -24,7 +24,7 @@ def test_module_runs_as_a_program_that_lists_its_commands() -> None:
         assert f"\n    {name} " in done.stdout
 
 
-@pytest.mark.parametrize("arguments", [[], ["sing"], ["say"], ["check"], ["bench", "plan.json"]])
+@pytest.mark.parametrize("arguments", [[], ["sing"], ["say"], ["check"], ["bench"], ["check", "--no", "a.json"]])
 def test_main_refuses_what_is_no_command(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(arguments)

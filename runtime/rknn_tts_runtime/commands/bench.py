@@ -11,12 +11,13 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 from rknn_tts_runtime.commands.chosen_backend import TWINS, TWINS_NOTE, add_backend_arguments, chosen_backend
+from rknn_tts_runtime.commands.example import example
 from rknn_tts_runtime.commands.output import tell
 from rknn_tts_runtime.commands.utterance import add_plan_arguments, add_utterance_arguments, asked_by
 from rknn_tts_runtime.faults import EXIT_DONE, BadInput
 from rknn_tts_runtime.plans.reading import read_plans
 from rknn_tts_runtime.speaking.streaming_report import StreamingReport, measured, table
-from rknn_tts_runtime.speaking.voices import chosen_plan, open_speaker
+from rknn_tts_runtime.speaking.voices import check_asked, chosen_plan, open_speaker
 
 NAME = "bench"
 HELP = "how the voice of a plan streams: first audio, real-time factor, where the time goes, memory"
@@ -29,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Say what the command takes."""
     parser.add_argument("plan", type=Path, metavar="PLAN.json", help="as `rknn-tts plan` writes it")
     add_plan_arguments(parser)
-    add_utterance_arguments(parser, required=True)
+    add_utterance_arguments(parser, required=False)
     parser.add_argument("--repeats", type=int, default=3, metavar="N", help="runs; the one of the median time counts")
     parser.add_argument("--format", choices=["table", "json"], default="table", help="what is printed")
     add_backend_arguments(parser)
@@ -45,6 +46,8 @@ def run(arguments: argparse.Namespace) -> int:
     if not 1 <= arguments.repeats <= MOST_REPEATS:
         raise BadInput(f"--repeats {arguments.repeats}: expected from 1 to {MOST_REPEATS}.")
     plan = chosen_plan(read_plans(arguments.plan, arguments.model, arguments.family), arguments.family, arguments.plan)
+    check_asked(plan.family, asked)
+    asked = example(plan.family, asked)
     backend = chosen_backend(arguments)
     speaker = open_speaker(plan, backend)
     try:

@@ -14,7 +14,7 @@ from rknn_tts_runtime.commands.utterance import add_plan_arguments, add_utteranc
 from rknn_tts_runtime.faults import EXIT_DONE, BadInput, RunFault
 from rknn_tts_runtime.plans.reading import read_plans
 from rknn_tts_runtime.speaking.streaming_report import measured
-from rknn_tts_runtime.speaking.voices import chosen_plan, open_speaker
+from rknn_tts_runtime.speaking.voices import check_asked, chosen_plan, open_speaker
 from rknn_tts_runtime.wav import write_wav
 
 NAME = "say"
@@ -42,6 +42,7 @@ def run(arguments: argparse.Namespace) -> int:
     asked = asked_by(arguments)
     check_wav_place(arguments.out)
     plan = chosen_plan(read_plans(arguments.plan, arguments.model, arguments.family), arguments.family, arguments.plan)
+    check_asked(plan.family, asked)
     backend = chosen_backend(arguments)
     speaker = open_speaker(plan, backend)
     try:

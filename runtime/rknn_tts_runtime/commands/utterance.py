@@ -8,6 +8,10 @@ from __future__ import annotations
 import argparse
 import math
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from rknn_tts_runtime.faults import BadInput
 from rknn_tts_runtime.speaking.speaker import Asked
@@ -17,6 +21,9 @@ LARGEST_ID = 2**31 - 1
 
 MOST_IDS = 1 << 16
 """In one utterance: an hour of speech."""
+
+LARGEST_CODES_BYTES = 64 << 20
+"""Of a file of codes: 16 codebooks of int64 take 1600 bytes a second of Qwen3's speech, so this is 11 hours."""
 
 SLOWEST, FASTEST = 0.1, 10.0
 """Of speeds: beyond them nothing is speech, and a slow voice takes memory without bound."""
@@ -36,6 +43,7 @@ def add_utterance_arguments(parser: argparse.ArgumentParser, required: bool) -> 
     said.add_argument("--text", help="words; needs the family's phonemiser")
     said.add_argument("--phonemes", help="IPA, as the voice's table spells it")
     said.add_argument("--ids", metavar="N,N,...", help="numbers of the voice's table, as the voice takes them")
+    said.add_argument("--codes", type=Path, metavar="FILE.npy", help="a language model's codes [Q, N] (qwen3)")
     parser.add_argument("--speaker", type=int, default=0, metavar="N", help="of a voice with several speakers")
     parser.add_argument("--voice", type=Path, metavar="FILE", help="a voice's style, where a family needs one (kokoro)")
     parser.add_argument("--speed", type=float, default=1.0, metavar="X", help="2 is twice as fast (default: 1)")
@@ -63,6 +71,7 @@ def asked_by(arguments: argparse.Namespace) -> Asked:
         text=arguments.text,
         phonemes=arguments.phonemes,
         ids=None if arguments.ids is None else ids_of(arguments.ids),
+        codes=None if arguments.codes is None else codes_in(arguments.codes),
         speaker=arguments.speaker,
         voice=arguments.voice,
         speed=arguments.speed,
@@ -83,3 +92,27 @@ def ids_of(text: str) -> tuple[int, ...]:
     if len(parts) > MOST_IDS:
         raise BadInput(f"--ids: {len(parts)} are too many at once, {MOST_IDS} is the most; speak sentence by sentence.")
     return tuple(int(part) for part in parts)
+
+
+def codes_in(path: Path) -> npt.NDArray[np.integer[Any]]:
+    """The codes in the file `path`: `[Q, N]` whole numbers, from `[Q, N]` or `[1, Q, N]`.
+
+    Raises:
+        BadInput: it cannot be read, is no .npy of whole numbers of that shape, or is too large.
+    """
+    try:
+        size = path.stat().st_size
+        if size > LARGEST_CODES_BYTES:
+            raise BadInput(f"--codes {path}: has {size} bytes, and {LARGEST_CODES_BYTES} is the most.")
+        codes: npt.NDArray[np.integer[Any]] = np.load(path, allow_pickle=False)
+    except OSError as error:
+        raise BadInput(f"--codes {path}: cannot be read ({error.strerror or error}).") from error
+    except (ValueError, EOFError) as error:
+        raise BadInput(f"--codes {path}: is no .npy file of numbers.") from error
+    if not isinstance(codes, np.ndarray) or codes.dtype.kind not in "iu":
+        raise BadInput(f"--codes {path}: is no .npy file of whole numbers.")
+    if codes.ndim == 3 and codes.shape[0] == 1:
+        codes = codes[0]
+    if codes.ndim != 2 or not codes.size:
+        raise BadInput(f"--codes {path}: expected [Q, N] whole numbers, Q codebooks, not {list(codes.shape)}.")
+    return codes

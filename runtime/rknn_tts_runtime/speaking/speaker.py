@@ -5,9 +5,9 @@ Python 3.8, numpy only: this file runs on the board.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Iterator, Protocol
+from typing import Any, Iterator, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -19,12 +19,13 @@ FloatArray = npt.NDArray[np.float32]
 
 @dataclass(frozen=True)
 class Asked:
-    """What is to be said, and how: one of `text`, `phonemes` and `ids` is given.
+    """What is to be said, and how: one of `text`, `phonemes`, `ids` and `codes` is given.
 
     Attributes:
         text: words.
         phonemes: IPA, as the voice's own table spells it.
         ids: numbers of the voice's table, as the voice takes them (with what begins and ends a sentence).
+        codes: of families that voice the codes of a language model: `[Q, N]` whole numbers, Q codebooks.
         speaker: of a voice with several, which.
         voice: a file with a voice's style, of families that need one.
         speed: 1.0 as the voice speaks, 2.0 twice as fast.
@@ -34,6 +35,7 @@ class Asked:
     text: str | None = None
     phonemes: str | None = None
     ids: tuple[int, ...] | None = None
+    codes: npt.NDArray[np.integer[Any]] | None = field(default=None, compare=False)
     speaker: int = 0
     voice: Path | None = None
     speed: float = 1.0

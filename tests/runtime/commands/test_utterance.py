@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
-from rknn_tts_runtime.commands.utterance import add_utterance_arguments, asked_by, ids_of
+from numpy.typing import NDArray
+from rknn_tts_runtime.commands.utterance import add_utterance_arguments, asked_by, codes_in, ids_of
 from rknn_tts_runtime.faults import BadInput
 from rknn_tts_runtime.speaking.speaker import Asked
 
@@ -50,3 +54,42 @@ def test_ids_of_refuses_more_than_an_utterance_has() -> None:
 def test_asked_by_refuses_what_cannot_be_spoken(arguments: tuple[str, ...], sentence: str) -> None:
     with pytest.raises(BadInput, match=sentence.replace(".", r"\.")):
         asked(*arguments)
+
+
+def test_asked_by_reads_codes(tmp_path: Path) -> None:
+    codes = np.arange(32).reshape(16, 2)
+    for name, array in (("a.npy", codes), ("b.npy", codes[None])):
+        np.save(tmp_path / name, array)
+        given = asked("--codes", str(tmp_path / name)).codes
+        assert given is not None
+        np.testing.assert_array_equal(given, codes)
+
+
+@pytest.mark.parametrize(
+    ("data", "sentence"),
+    [
+        (np.zeros((16, 2), np.float32), "is no .npy file of whole numbers"),
+        (np.zeros((2, 16, 2), np.int64), r"expected \[Q, N\] whole numbers, Q codebooks, not \[2, 16, 2\]"),
+        (np.zeros((16, 0), np.int64), r"not \[16, 0\]"),
+        (np.array([{}]), "is no .npy file of numbers"),  # pickled: it is not opened
+        (b"RIFF", "is no .npy file of numbers"),
+        (b"", "is no .npy file of numbers"),
+    ],
+)
+def test_codes_in_refuses_what_is_no_file_of_codes(data: NDArray[Any] | bytes, sentence: str, tmp_path: Path) -> None:
+    path = tmp_path / "codes.npy"
+    if isinstance(data, bytes):
+        path.write_bytes(data)
+    else:
+        np.save(path, data)
+    with pytest.raises(BadInput, match=sentence):
+        codes_in(path)
+
+
+def test_codes_in_refuses_files_that_are_missing_or_huge(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match=r"gone\.npy: cannot be read \(No such file"):
+        codes_in(tmp_path / "gone.npy")
+    with (tmp_path / "huge.npy").open("wb") as file:
+        file.truncate(1 << 40)
+    with pytest.raises(BadInput, match="has 1099511627776 bytes"):
+        codes_in(tmp_path / "huge.npy")

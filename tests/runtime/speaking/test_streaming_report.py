@@ -60,16 +60,15 @@ def test_measured_tells_what_was_waited_for() -> None:
     assert report.chunks == 3
     # The first piece plays from 0.75 to 1.75 s; the second is there at 2.25 s, and the third at 2.5 s, before 3.25.
     assert report.largest_gap_ms == pytest.approx(500)
-    assert [(stage.name, stage.runs, pytest.approx(stage.total_ms)) for stage in report.stages] == [
-        ("host half", 1, 250.0),
-        ("decoder", 3, 2250.0),
-    ]
+    assert [(stage.name, stage.runs) for stage in report.stages] == [("host half", 1), ("decoder", 3)]
+    assert [stage.total_ms for stage in report.stages] == pytest.approx([250, 2250])
     assert (report.notes, report.versions) == (("a stand-in",), {"onnxruntime": "1.2"})
 
 
 def test_measured_counts_no_empty_piece_as_audio() -> None:
     _, report = report_of([(1.0, 0), (0.5, 1000)])
-    assert (report.chunks, report.first_audio_ms) == (1, pytest.approx(1750))
+    assert report.chunks == 1
+    assert report.first_audio_ms == pytest.approx(1750)
 
 
 def test_measured_fails_where_there_is_no_audio() -> None:
