@@ -122,9 +122,7 @@ def _notes(built: tuple[Built, ...], options: dict[str, dict[str, dict[str, obje
         for role in _beyond(option, component, placed["artifacts"])
     ]
     if beyond:
-        notes.append(
-            f"The reference application does not know {', '.join(beyond)}; --reference writes a plan without for it."
-        )
+        notes.append(f"The reference application does not know {', '.join(beyond)}; --reference leaves that out.")
     return notes
 
 

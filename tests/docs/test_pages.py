@@ -16,7 +16,10 @@ PAGES = pages()
 OTHER_OPTIONS = {"--help", "--version", "--dec-mask"}
 """Of every command line, and of the tool of the reference that the passes quote."""
 
-THEIRS = {"reference-flags.md": {flag for flags in REFERENCE.values() for flag in flags} | {"--global-stats"}}
+THEIRS = {
+    "reference-flags.md": {flag for flags in REFERENCE.values() for flag in flags} | {"--global-stats"},
+    "plans.md": {"--session-option"},
+}
 """By page, options of the reference that it translates."""
 
 _OPTION = re.compile(r"(?<![\w-])--[a-z]+(?:-[a-z]+)*")

@@ -56,13 +56,15 @@ def resolve_artifact(text: str, ladder: bool, folder: Path, where: str) -> tuple
 
 
 def _resolve(name: str, folder: Path, where: str) -> Path:
+    if not name.isprintable():  # it could not even be told of
+        raise BadInput(f"{where} names {shown(name)}, which is no file's name: a character in it cannot be printed.")
     try:
         if Path(name).is_absolute():
             return _checked(Path(name), name, where)
         root = folder.resolve()
         # Behind links too: what is opened is what was looked at.
         file = (root / name).resolve()
-    except (OSError, RuntimeError, ValueError) as error:  # a loop of links, a NUL, a name that is too long
+    except (OSError, RuntimeError, ValueError) as error:  # a loop of links, a name that is too long
         raise BadInput(f"{where} names {shown(name)}, which is no file's name ({error}).") from error
     if root != file and root not in file.parents:
         raise BadInput(
@@ -79,6 +81,8 @@ def _checked(file: Path, name: str, where: str) -> Path:
     except OSError as error:
         raise BadInput(f"{where} names {shown(name)}, which cannot be looked at ({error.strerror}).") from error
     if is_there:
-        raise BadInput(f"{where} names {shown(name)}, which is no file but something else: {file}.")
+        raise BadInput(f"{where} names {shown(name)}, which is no file but something else: {file!s:.300}.")
     hint = " The role takes one file: commas part no names here." if "," in name else ""
-    raise BadInput(f"{where} names {shown(name)}, and there is no file {file}; copy it there, or name another.{hint}")
+    raise BadInput(
+        f"{where} names {shown(name)}, and there is no file {file!s:.300}; copy it there, or name another.{hint}"
+    )

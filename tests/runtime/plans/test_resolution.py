@@ -90,6 +90,9 @@ def test_the_folder_itself_may_be_a_link(folder: Path) -> None:
         ("more", "is no file but something else"),
         (".", "is no file but something else"),
         ("a\0b", "is no file's name"),
+        ("\ud800", "is no file's name"),
+        ("/\ud800", "is no file's name"),
+        ("/" + "x" * 5000, "names '/xxx"),
         ("x" * 5000, "names 'xxx"),
         ("loop", "names 'loop'"),
     ],
@@ -99,4 +102,5 @@ def test_a_name_is_refused_when_it_is_no_file(folder: Path, name: str, words: st
     with pytest.raises(BadInput) as caught:
         resolved(name, folder)
     assert words in str(caught.value)
+    assert str(caught.value).isprintable()
     assert len(str(caught.value)) < 600
