@@ -16,8 +16,9 @@ from rknn_tts_runtime.aperture_budget import APERTURE_BYTES, ApertureBudget, Con
 from rknn_tts_runtime.backends.engine import Backend, Engine
 from rknn_tts_runtime.faults import BadInput, RunFault
 from rknn_tts_runtime.manifest import EngineManifest
+from rknn_tts_runtime.npu.api import CODE_MALLOC_FAIL, CODE_MODEL_INVALID
 
-NO_ROOM_CODES = (-4, -6)
+NO_ROOM_CODES = (CODE_MALLOC_FAIL, CODE_MODEL_INVALID)
 """What `rknn_init` returned on the reference's board where the driver had no addresses left."""
 
 
@@ -114,10 +115,9 @@ class LazyLadder:
 
     def _refused(self, rung: EngineManifest, cost: ContextCost, error: RunFault) -> RunFault:
         return RunFault(
-            f"{rung.engine}: the driver refused it (code {error.code}) with no other engine of its ladder loaded. It "
-            f"takes {as_mib(cost.context_bytes)} ({cost.source}) of the NPU's address space, of "
-            f"{as_mib(self._budget.budget_bytes)} that a process can load. Use an engine of a shorter length, or close "
-            f"what else holds the NPU. The driver's words: {error}",
+            f"{error} It was refused with no other engine of its ladder loaded: {rung.engine.name} takes "
+            f"{as_mib(cost.context_bytes)} ({cost.source}) of the {as_mib(self._budget.budget_bytes)} that a process "
+            "can load. Where it does not fit, use an engine of a shorter length.",
             error.code,
         )
 
