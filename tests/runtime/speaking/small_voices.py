@@ -83,6 +83,12 @@ def write_export(folder: Path, export: StageExport, modelled_ms: float | None = 
     (folder / f"{export.stem}.json").write_text(json.dumps(manifest), encoding="utf-8")
 
 
+def edited(path: Path, **changes: Any) -> None:
+    """Changes keys of the JSON in `path`."""
+    data = json.loads(path.read_text(encoding="utf-8"))
+    path.write_text(json.dumps({**data, **changes}), encoding="utf-8")
+
+
 def tensors(values: Any) -> list[dict[str, Any]]:
     """Inputs or outputs, as a manifest tells of them."""
     types = {ir.DataType.FLOAT: "float32", ir.DataType.INT64: "int64"}

@@ -23,7 +23,14 @@ from rknn_tts_runtime.speaking.stopwatch import Stopwatch
 from tests.converters.duration_voices import ATTENTIVE
 from tests.onnx_runs import snr_db
 from tests.runtime.fake_backends import FakeBackend
-from tests.runtime.speaking.small_voices import piper_engines, plan_of, recorded_feeds, said_by_the_voice, spoken
+from tests.runtime.speaking.small_voices import (
+    edited,
+    piper_engines,
+    plan_of,
+    recorded_feeds,
+    said_by_the_voice,
+    spoken,
+)
 from tests.vits_writer.recipe import ALPHABET, Recipe
 
 CHOIR = replace(ATTENTIVE, speakers=3)
@@ -230,7 +237,7 @@ def test_a_host_half_of_a_latent_of_other_channels_is_refused(solo: Path, tmp_pa
 @pytest.mark.parametrize("stem", ["piper-duration_encoder-n17", NARROW])
 def test_engines_of_two_checkpoints_are_refused_and_closed(choir: Path, tmp_path: Path, stem: str) -> None:
     folder = copied(choir, tmp_path)
-    edit(folder / f"{stem}.json", "source", {"name": "b.onnx", "sha256": "ab" * 32, "kind": "checkpoint"})
+    edited(folder / f"{stem}.json", source={"name": "b.onnx", "sha256": "ab" * 32, "kind": "checkpoint"})
     backend = FakeBackend()
     with pytest.raises(Mismatch, match="are of two"):
         open_piper(both_plan(folder, f"{WIDE}.rknn,{NARROW}.rknn"), backend)
@@ -251,7 +258,7 @@ def test_engines_of_two_checkpoints_are_refused_and_closed(choir: Path, tmp_path
 def test_a_window_of_another_voice_is_refused(solo: Path, tmp_path: Path, change: Any, says: str) -> None:
     folder = copied(solo, tmp_path)
     manifest = folder / f"{WIDE}.json"
-    edit(manifest, "window", change(json.loads(manifest.read_text(encoding="utf-8"))["window"]))
+    edited(manifest, window=change(json.loads(manifest.read_text(encoding="utf-8"))["window"]))
     with pytest.raises(BadInput, match=says):
         open_piper(decoder_plan(folder), FakeBackend())
 
@@ -274,12 +281,7 @@ def test_closing_closes_every_engine_once(choir: Path) -> None:
     )
 
 
-def edit(path: Path, key: str, value: Any) -> None:
-    data = json.loads(path.read_text(encoding="utf-8"))
-    path.write_text(json.dumps({**data, key: value}), encoding="utf-8")
-
-
 def settle_digest(folder: Path) -> None:
     """Makes the manifest take the host half that lies there."""
     digest = hashlib.sha256((folder / "piper-host.onnx").read_bytes()).hexdigest()
-    edit(folder / f"{WIDE}.json", "host", {"file": "piper-host.onnx", "sha256": digest})
+    edited(folder / f"{WIDE}.json", host={"file": "piper-host.onnx", "sha256": digest})
