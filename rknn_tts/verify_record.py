@@ -10,9 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
+from rknn_tts_runtime.probing.kit import ENGINE
+
 from contracts.board import Board, BoardCase
 from contracts.manifest import Manifest
 from contracts.verdicts import Status, Verdict
+from cost.aperture import GATE as LOADED
+from gates.simulator import GATE as SIMULATOR
 from rknn_tts.verify_gates import unproven_places, verdict_places
 
 BOARD_GATE = "board"
@@ -62,9 +66,24 @@ def _deciders(cases: Iterable[BoardCase]) -> dict[str, BoardCase]:
     """By verdict the case that decides it: of several one that failed, else the one least above its bound."""
     found: dict[str, BoardCase] = {}
     for case in cases:
-        for name in case.proves:
-            found[name] = min(found.get(name, case), case, key=_standing)
+        for name, decider in (*((name, case) for name in case.proves), *_of_the_engine(case)):
+            found[name] = min(found.get(name, decider), decider, key=_standing)
     return found
+
+
+def _of_the_engine(case: BoardCase) -> Iterable[tuple[str, BoardCase]]:
+    """What the engine's own case decides without saying so, where no PC could: that it loads, and what it gives.
+
+    Its bounds are those that the simulator's outputs would have been judged by.
+    """
+    if case.kind != ENGINE:
+        return
+    ran = bool(case.outputs)
+    yield LOADED, replace(case, passed=ran, outputs=(), what="it was loaded and run" if ran else "it was not run")
+    yield SIMULATOR, case
+    for output in case.outputs:
+        passed = output.snr_db is not None and output.snr_db >= output.bound_db
+        yield f"{SIMULATOR}.{output.name}", replace(case, passed=passed, outputs=(output,))
 
 
 def _standing(case: BoardCase) -> tuple[bool, float]:
@@ -75,22 +94,19 @@ def _standing(case: BoardCase) -> tuple[bool, float]:
 
 def _decided(before: Verdict, case: BoardCase) -> Verdict:
     detail = f"on a board, case {case.name}: {case.what.rstrip('.')}. Before: {before.detail}"
-    return _figured(replace(before, threshold=None, detail=detail), case)
+    return _figured(replace(before, detail=detail), case)
 
 
 def _figured(verdict: Verdict, case: BoardCase) -> Verdict:
-    """`verdict` with the figures and the status of `case`."""
+    """`verdict` with the status of `case`, and with the figures of what it gave."""
     worst = case.worst
     where = f"output '{worst.name}'" if worst is not None and len(case.outputs) > 1 else ""
     told = [text for text in (where, case.problem.rstrip(".")) if text]
-    return replace(
-        verdict,
-        measured=worst.snr_db if worst is not None else None,
-        threshold=worst.bound_db if worst is not None else None,
-        unit="dB",
-        status=Status.PASSED if case.passed else Status.FAILED,
-        detail=f"{verdict.detail.rstrip('.')} ({': '.join(told)})" if told else verdict.detail,
-    )
+    status = Status.PASSED if case.passed else Status.FAILED
+    detail = f"{verdict.detail.rstrip('.')} ({': '.join(told)})" if told else verdict.detail
+    if worst is None:
+        return replace(verdict, status=status, detail=detail)
+    return replace(verdict, measured=worst.snr_db, threshold=worst.bound_db, unit="dB", status=status, detail=detail)
 
 
 def lost(earlier: Mapping[str, Verdict], later: Mapping[str, Verdict]) -> list[str]:

@@ -152,9 +152,7 @@ PROBED = dataclasses.replace(
 )
 FOUND = dataclasses.replace(
     BOARD,
-    cases=(
-        BoardCase("net", "engine", "It runs.", True, 20.7, (BoardOutput("y", 50.0, 40.0, 0.1),), "", ("log.aperture",)),
-    ),
+    cases=(BoardCase("net", "engine", "It runs.", True, 20.7, (BoardOutput("y", 50.0, 40.0, 0.1),), "", ()),),
     before={},
 )
 DEEP: Any = []
@@ -183,7 +181,7 @@ def test_publication_keeps_the_boards_figures_of_the_same_engine(
     if kept:
         before = {"log.aperture": PROBED.verdicts[1]}
         assert done.manifest.board == dataclasses.replace(FOUND, before=before)
-        assert given == [("log.aperture", Status.PASSED, 50.0), ("board.net", Status.PASSED, 50.0)]
+        assert given == [("log.aperture", Status.PASSED, 3950), ("board.net", Status.PASSED, 50.0)]
         assert done.notes == ("a note",)
     else:
         assert done.manifest.board is None
