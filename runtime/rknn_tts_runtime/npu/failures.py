@@ -130,7 +130,7 @@ def load_failure(known: Loaded, code: int, versions: Versions) -> RunFault:
         known.file_fault
         or _other_chip(known, code)
         or _old_library(known, code, versions)
-        or (_full_address_space(known) if code in _REFUSED_BY_DRIVER else "")
+        or (_full_address_space(known) + _perhaps_old(known, code, versions) if code in _REFUSED_BY_DRIVER else "")
     )
     if not cause and code in MEANINGS:
         cause = f"What to do: {MEANINGS[code].remedy}."
@@ -170,6 +170,12 @@ def _old_library(known: Loaded, code: int, versions: Versions) -> str:
         f"The file is whole, but this librknnrt is {versions.api.split()[0]}, older than the {known.toolkit} of the "
         f"toolkit that compiled it: install librknnrt.so {known.toolkit}."
     )
+
+
+def _perhaps_old(known: Loaded, code: int, versions: Versions) -> str:
+    if code == api.CODE_MALLOC_FAIL or versions.api:
+        return ""
+    return f" Or this librknnrt, which does not tell its version, is older than {known.toolkit}."
 
 
 def _full_address_space(known: Loaded) -> str:

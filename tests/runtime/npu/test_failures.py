@@ -77,6 +77,12 @@ def test_library_older_than_the_toolkit_is_a_version_skew(code: int) -> None:
     assert "address space" not in text
 
 
+def test_library_of_no_known_version_may_be_the_older_one() -> None:
+    assert "does not tell its version, is older than 2.3.2." in str(load_failure(KNOWN, -6, Versions()))
+    assert "older" not in str(load_failure(KNOWN, -6, BOARD))
+    assert "older" not in str(load_failure(KNOWN, -4, Versions()))
+
+
 def test_bad_file_is_told_first_whatever_the_versions_are() -> None:
     fault = "The file is bad: flow.rknn: its digest is 12, and flow.json has the digest 34 of its engine."
     text = str(load_failure(known(file_fault=fault), -6, Versions("1.5.0", None)))
