@@ -89,6 +89,16 @@ MEANINGS = {
 _REFUSED_BY_DRIVER = (api.CODE_MALLOC_FAIL, api.CODE_MODEL_INVALID)
 """What `rknn_init` returned where addresses ran out (reference)."""
 
+_REFUSED_BY_AGE = (
+    api.CODE_FAIL,
+    api.CODE_PARAM_INVALID,
+    api.CODE_MODEL_INVALID,
+    api.CODE_DEVICE_UNMATCH,
+    api.CODE_INCOMPATIBLE_PRE_COMPILE,
+    api.CODE_INCOMPATIBLE_OPTIMIZATION,
+)
+"""What `rknn_init` may return where the library is older than the engine; the others have causes of their own."""
+
 _VERSION_NUMBERS = re.compile(r"(\d{1,4})\.(\d{1,4})(?:\.(\d{1,4}))?")
 
 
@@ -164,7 +174,7 @@ def _other_chip(known: Loaded, code: int) -> str:
 
 
 def _old_library(known: Loaded, code: int, versions: Versions) -> str:
-    if code == api.CODE_MALLOC_FAIL or not versions.api or not is_older(versions.api, known.toolkit):
+    if code not in _REFUSED_BY_AGE or not versions.api or not is_older(versions.api, known.toolkit):
         return ""
     return (
         f"The file is whole, but this librknnrt is {versions.api.split()[0]}, older than the {known.toolkit} of the "
@@ -173,7 +183,7 @@ def _old_library(known: Loaded, code: int, versions: Versions) -> str:
 
 
 def _perhaps_old(known: Loaded, code: int, versions: Versions) -> str:
-    if code == api.CODE_MALLOC_FAIL or versions.api:
+    if code not in _REFUSED_BY_AGE or versions.api:
         return ""
     return f" Or this librknnrt, which does not tell its version, is older than {known.toolkit}."
 

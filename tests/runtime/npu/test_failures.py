@@ -92,8 +92,9 @@ def test_bad_file_is_told_first_whatever_the_versions_are() -> None:
     assert text.endswith(" (api 1.5.0)")
 
 
-def test_want_of_memory_is_not_put_down_to_versions() -> None:
+def test_want_of_memory_and_of_a_device_is_not_put_down_to_versions() -> None:
     assert "address space" in str(load_failure(KNOWN, -4, Versions("1.5.0", None)))
+    assert "older" not in str(load_failure(KNOWN, -3, Versions("1.5.0", None)))
 
 
 def test_other_codes_of_init_carry_their_remedy() -> None:
