@@ -146,8 +146,6 @@ def identity_notes(manifest: EngineManifest) -> tuple[str, ...]:
         notes.append(f"{name}: is of a foreign ONNX: nothing tells what it is for.")
     if manifest.precision is not None:
         notes.append(f"{name}: is of 8 bits ({manifest.precision}), not fp16.")
-    if manifest.data.get("board") is None:
-        notes.append(f"{name}: not measured on a board.")
     return tuple(notes)
 
 

@@ -99,7 +99,12 @@ class _Checker:
         self._costs.append(cost.context_bytes)
         if self._load:
             self._backend.open(manifest).close()
-        return [_geometry(manifest), f"takes {as_mib(cost.context_bytes)} ({cost.source})", *identity_notes(manifest)]
+        return [
+            _geometry(manifest),
+            f"takes {as_mib(cost.context_bytes)} ({cost.source})",
+            *([] if manifest.data.get("board") else ["not measured on a board"]),
+            *identity_notes(manifest),
+        ]
 
 
 def _geometry(manifest: EngineManifest) -> str:

@@ -1,0 +1,54 @@
+"""What `check` finds in a plan's files."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from rknn_tts_runtime.cli import main
+
+from tests.runtime.engine_folders import CONTRACT, HOST_FILE, STEM, write_engine
+
+
+def plan_in(folder: Path, **other: object) -> str:
+    decoder = {"impl": "rknn", "artifacts": {"main": f"{STEM}.rknn", "host": HOST_FILE}}
+    (folder / "plan.json").write_text(json.dumps({"piper_tts.exec_plan": {"decoder": decoder, **other}}))
+    return str(folder / "plan.json")
+
+
+def test_check_tells_what_a_whole_folder_is_for_and_takes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_engine(tmp_path)
+    assert main(["check", "--backend", "onnx", "--load", plan_in(tmp_path, duration_flows={"impl": "ggml"})]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        f"piper decoder main: {STEM}.rknn",
+        "  for rk3588, toolkit 2.3.2, window of 6 frames, 2 emitted",
+        "  takes 32 MiB (estimated)",  # 33316864 bytes
+        "  not measured on a board",
+        "piper duration_flows (ggml): is the host application's",
+        "together: 32 MiB of 3900 MiB: they fit into one process",
+    ]
+
+
+@pytest.mark.parametrize("damaged", ["engine", "twin", "host"])
+def test_check_finds_a_file_that_is_not_the_manifests(
+    damaged: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path: Path = getattr(write_engine(tmp_path), damaged)
+    data = bytearray(path.read_bytes())
+    data[-1] ^= 1  # of the same size, so that the digest alone tells
+    path.write_bytes(bytes(data))
+    assert main(["check", "--backend", "onnx", plan_in(tmp_path)]) == 2
+    said = capsys.readouterr()
+    assert "refused: " in said.out
+    assert path.name in said.out
+    assert (said.err, "together" in said.out) == ("", False)
+
+
+def test_check_finds_an_engine_of_another_stage_and_goes_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_engine(tmp_path, replace(CONTRACT, stage="duration_encoder"), replace(CONTRACT, stage="duration_encoder"))
+    assert main(["check", "--backend", "onnx", plan_in(tmp_path)]) == 2
+    said = capsys.readouterr().out
+    assert "piper decoder" in said
+    assert "make engine FAMILY=piper STAGE=decoder TARGET=rk3588" in said
