@@ -43,7 +43,7 @@ def test_check_finds_a_file_that_is_not_the_manifests(
     said = capsys.readouterr()
     assert "refused: " in said.out
     assert path.name in said.out
-    assert (said.err, "together" in said.out) == ("", False)
+    assert (said.err, "together:" in said.out) == ("", False)
 
 
 def test_check_finds_an_engine_of_another_stage_and_goes_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
