@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import argparse
+import importlib
 import re
 import subprocess
+from functools import cache
 from pathlib import Path
 
 import pytest
+from rknn_tts_runtime.cli import COMMANDS, Command
 
 from rknn_tts.request import options
 from tests.docs.pages import ROOT, anchors, links, pages
@@ -25,6 +29,18 @@ THEIRS = {
 _OPTION = re.compile(r"(?<![\w-])--[a-z]+(?:-[a-z]+)*")
 _VARIABLE = re.compile(r"RKNN_TTS_[A-Z_]+")
 _MAKE_COMMAND = re.compile(r"\bmake ([a-z]+)((?: [A-Z_]+=\S+)*)")
+
+
+@cache
+def companion_options() -> frozenset[str]:
+    """The options of the board companion's commands."""
+    told = ""
+    for name in COMMANDS:
+        parser = argparse.ArgumentParser()
+        module: Command = importlib.import_module(f"rknn_tts_runtime.commands.{name}")
+        module.add_arguments(parser)
+        told += parser.format_help()
+    return frozenset(_OPTION.findall(told))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -55,7 +71,7 @@ def test_every_page_is_reachable_from_the_readme() -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_options_exist_when_a_page_names_them(page: Path) -> None:
-    known = {option.flag for option in options()} | OTHER_OPTIONS | THEIRS.get(page.name, set())
+    known = {option.flag for option in options()} | companion_options() | OTHER_OPTIONS | THEIRS.get(page.name, set())
     assert set(_OPTION.findall(page.read_text(encoding="utf-8"))) - known == set()
 
 
