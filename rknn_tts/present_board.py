@@ -14,7 +14,8 @@ def board_pairs(board: Board) -> list[tuple[str, str]]:
     """What a probe on a board found, on which, and under what conditions."""
     found = board.conditions
     failed = sum(not case.passed for case in board.cases)
-    told = f"{len(board.cases)} cases, {f'{failed} FAILED' if failed else 'all passed'}"
+    count = f"{len(board.cases)} case{'s' * (len(board.cases) != 1)}"
+    told = f"{count}, {f'{failed} FAILED' if failed else 'all passed'}"
     pairs = [
         ("probed", f"{told}; {board.date}, signed off by {board.by}"),
         ("board", ", ".join(filter(None, (found.model, found.soc, found.kernel))) or "not told"),

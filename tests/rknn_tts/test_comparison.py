@@ -18,10 +18,22 @@ from contracts.verdicts import at_least
 from cost.model import modelled_ms
 from cost.table import cpu_layers_of_sums
 from gates.simulator import GATE
-from rknn_tts.comparison import CODE, FRAME, RUN, Comparison, FactChange, Figure, PassChange, compare, compare_files
+from rknn_tts.comparison import (
+    BOARD_TIME,
+    CODE,
+    FRAME,
+    RUN,
+    Comparison,
+    FactChange,
+    Figure,
+    PassChange,
+    compare,
+    compare_files,
+)
 from rknn_tts.inspection import Inspection
 from rknn_tts.report import Report, report_json
 from rknn_tts.request import Request
+from tests.contracts.samples import BOARD
 from tests.cost.layers import PIPER_W93
 from tests.rknn_tts.engines import engine_bytes
 from tests.rknn_tts.samples import MANIFEST
@@ -78,6 +90,16 @@ def test_sizes_are_not_divided_by_frames() -> None:
     internal = figure(comparison, "internal memory")
     assert (internal.unit, internal.a, internal.ratio) == ("MB", 12.2125, 0.5)
     assert figure(comparison, "weight memory").difference == 0
+
+
+def test_time_on_a_board_is_compared_where_a_probe_measured_one() -> None:
+    assert [f.name for f in compared(A, A).figures if f.name == BOARD_TIME] == []
+    a, b = replace(A, board=replace(BOARD, ms=22.5)), replace(A, board=replace(BOARD, ms=18.0))
+    assert figure(compared(a, b), BOARD_TIME) == Figure(BOARD_TIME, "ms/frame", 0.5, 0.4, pytest.approx(-0.1), 0.8)
+    assert figure(compared(a, A), BOARD_TIME) == Figure(BOARD_TIME, "ms/frame", 0.5, None, None, None)
+    assert compared(a, A).same
+    refused = replace(A, board=replace(BOARD, ms=None))
+    assert [f.name for f in compared(refused, A).figures if f.name == BOARD_TIME] == []
 
 
 def test_simulator_is_compared_in_db_without_a_ratio() -> None:

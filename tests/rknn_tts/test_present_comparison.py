@@ -9,7 +9,7 @@ import pytest
 from cost.comparison import OperatorChange
 from cost.table import LayerCost
 from rknn_tts.blocks import plain_text
-from rknn_tts.comparison import FRAME, RUN, Comparison, FactChange, Figure, PassChange, Side
+from rknn_tts.comparison import BOARD_TIME, FRAME, RUN, Comparison, FactChange, Figure, PassChange, Side
 from rknn_tts.present_comparison import comparison_blocks
 
 SHA = "0123456789abcdef" * 4
@@ -47,6 +47,14 @@ def test_same_engine_is_told_in_few_lines() -> None:
         "",
         "same: Nothing differs: A and B are the same engine, byte for byte.",
     ]
+
+
+def test_costs_are_not_said_to_be_modelled_alone_where_a_board_measured_one() -> None:
+    measured = Figure(BOARD_TIME, "ms/frame", 0.46, None, None, None)
+    told = lines(figures=(*SAME.figures, measured))
+    assert told[2] == "costs: of one emitted frame (each run emits 45); modelled, but for the time on a board"
+    assert "time on a board ms/frame 0.46 - - -" in told
+    assert lines(unit=RUN, figures=(measured,))[2] == "costs: of one run; modelled, but for the time on a board"
 
 
 @pytest.mark.parametrize(
