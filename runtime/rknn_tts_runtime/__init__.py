@@ -1,9 +1,29 @@
-"""Runs rknn-tts engines on a board. Needs numpy only."""
+"""Runs rknn-tts engines on a board, and speaks. Needs numpy only; onnxruntime where a host half or a twin is opened."""
 
+from rknn_tts_runtime.aperture_budget import ApertureBudget
+from rknn_tts_runtime.backends.npu import NpuBackend
+from rknn_tts_runtime.backends.twins import TwinBackend
 from rknn_tts_runtime.carried_state import State, walk_states, zero_states
+from rknn_tts_runtime.event_stream import stream_events
+from rknn_tts_runtime.faults import BadInput, Fault, Mismatch, RunFault
 from rknn_tts_runtime.istft import istft
+from rknn_tts_runtime.istft_stream import IstftStream
+from rknn_tts_runtime.ladders import cheapest_rung, full_or_short, ladder_of, narrowest_rung
+from rknn_tts_runtime.lazy_ladder import LazyLadder
+from rknn_tts_runtime.manifest import manifest_of
+from rknn_tts_runtime.plans.reading import read_plans
 from rknn_tts_runtime.speaker_window import speaker_window
-from rknn_tts_runtime.spectrogram_windows import frame_masks, join_columns, walk_spectrogram, walk_spectrogram_windows
+from rknn_tts_runtime.speaking.speaker import Asked
+from rknn_tts_runtime.speaking.stopwatch import Stopwatch
+from rknn_tts_runtime.speaking.voices import open_speaker
+from rknn_tts_runtime.spectrogram_gain import correct_windows
+from rknn_tts_runtime.spectrogram_windows import (
+    frame_masks,
+    join_columns,
+    stream_columns,
+    walk_spectrogram,
+    walk_spectrogram_windows,
+)
 from rknn_tts_runtime.stateful import (
     CodeEvent,
     CodeStep,
@@ -21,21 +41,42 @@ from rknn_tts_runtime.wav import write_wav
 from rknn_tts_runtime.windows import WindowStep, decode_windowed, plan_windows, walk_windows
 
 __all__ = [
+    "ApertureBudget",
+    "Asked",
+    "BadInput",
     "CodeEvent",
     "CodeStep",
+    "Fault",
+    "IstftStream",
+    "LazyLadder",
+    "Mismatch",
+    "NpuBackend",
+    "RunFault",
     "State",
+    "Stopwatch",
+    "TwinBackend",
     "VocoderStream",
     "WindowStep",
     "cache_slice",
+    "cheapest_rung",
+    "correct_windows",
     "decode_event",
     "decode_windowed",
     "frame_masks",
+    "full_or_short",
     "istft",
     "join_columns",
+    "ladder_of",
+    "manifest_of",
+    "narrowest_rung",
+    "open_speaker",
     "plan_codes",
     "plan_windows",
+    "read_plans",
     "speaker_window",
     "stream_codes",
+    "stream_columns",
+    "stream_events",
     "vocoder_samples",
     "walk_codes",
     "walk_events",
