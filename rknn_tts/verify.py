@@ -63,7 +63,7 @@ def verify(engine: Path, probe: Path) -> Verified:
         manifest=now,
         verdicts=given,
         measurements=(),
-        notes=(*_notes(manifest.board, now.board), *now.board.warnings, *unproven_notes(given)),
+        notes=(*_notes(manifest.board, now.board), *_silent(now), *now.board.warnings, *unproven_notes(given)),
         reused=(),
     )
     return Verified(outcome, _failure(now, given))
@@ -106,6 +106,13 @@ def _failure(now: Manifest, given: tuple[Verdict, ...]) -> str | None:
         return None
     more = f", and {len(failed) - 1} more" if len(failed) > 1 else ""
     return f"{now.engine.file} failed on a board: {failed[0].gate}{more}; its manifest says so now."
+
+
+def _silent(now: Manifest) -> list[str]:
+    """That the probe compared none but some of the outputs."""
+    compared = [output.name for output in now.board.outputs] if now.board else []
+    missing = [spec.name for spec in now.outputs if compared and spec.name not in compared]
+    return [f"Not compared on the board: {', '.join(missing)}."] if missing else []
 
 
 def _notes(earlier: Board | None, now: Board) -> list[str]:

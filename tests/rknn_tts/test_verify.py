@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 from collections.abc import Callable, Mapping
@@ -15,6 +16,7 @@ from rknn_tts_runtime.probing.result import result_text, sign_off_digest, signed
 from rknn_tts_runtime.probing.run import run_kit
 
 from contracts.board import Board, BoardConditions, BoardMemory
+from contracts.contract import TensorSpec
 from contracts.errors import NotWritten, UserInput
 from contracts.files import sha256_of, write_whole
 from contracts.manifest import Manifest, manifest_text, read_manifest
@@ -173,9 +175,7 @@ def test_engine_that_did_not_load_has_a_board_without_figures(engine: Path, tmp_
 
 def test_several_cases_of_one_verdict_decide_it_by_the_worst(engine: Path, tmp_path: Path) -> None:
     kit = write_kit(tmp_path / "kit")
-    both = tuple(
-        case if case.kind == "regtask" else type(case)(**{**case.__dict__, "proves": (PROVES,)}) for case in kit.cases
-    )
+    both = tuple(case if case.kind == "regtask" else dataclasses.replace(case, proves=(PROVES,)) for case in kit.cases)
     done = verify(engine, probe(tmp_path, BoardBackend(refusals={"net": 1}), cases=both))
     assert done.outcome.manifest is not None
     status, _, _ = verdicts_of(done.outcome.manifest)["log.regtask 0x4038"]
@@ -222,6 +222,14 @@ def test_warnings_of_the_conditions_and_what_stays_unproven_are_told(engine: Pat
         "The NPU ran at 300 MHz at most, and could at 1000: times are of that clock.",
         "UNPROVEN: 1 verdict can only be given by a board; nothing here was run on one.",
     )
+
+
+def test_output_that_the_kit_leaves_out_is_told(engine: Path, tmp_path: Path) -> None:
+    place = engine.with_suffix(".json")
+    manifest = read_manifest(place)
+    wider = dataclasses.replace(manifest, outputs=(*manifest.outputs, TensorSpec("cache_out", (1, 4))))
+    place.write_text(manifest_text(wider), encoding="utf-8")
+    assert "Not compared on the board: cache_out." in verify(engine, probe(tmp_path)).outcome.notes
 
 
 def test_digests_of_the_folder_stay_true(engine: Path, tmp_path: Path) -> None:
@@ -355,7 +363,7 @@ def test_engine_of_another_name_than_its_manifests_is_refused(engine: Path, tmp_
 def test_manifest_whose_fields_have_no_verdicts_is_refused(engine: Path, tmp_path: Path) -> None:
     place = engine.with_suffix(".json")
     manifest = read_manifest(place)
-    bare = type(manifest)(**{**manifest.__dict__, "verdicts": manifest.verdicts[:2]})
+    bare = dataclasses.replace(manifest, verdicts=manifest.verdicts[:2])
     place.write_text(manifest_text(bare), encoding="utf-8")
     assert "has 1 verdicts on 2 REGTASK fields" in refused(engine, probe(tmp_path))
 

@@ -6,10 +6,10 @@ Python 3.8, numpy only: this file runs on the board.
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 
 from rknn_tts_runtime.commands.chosen_backend import add_backend_arguments, chosen_backend
+from rknn_tts_runtime.commands.output import complain, tell
 from rknn_tts_runtime.faults import EXIT_DONE, EXIT_FAILED, BadInput
 from rknn_tts_runtime.probing.conditions import utc_now
 from rknn_tts_runtime.probing.kit_reading import open_kit
@@ -53,10 +53,11 @@ def run(arguments: argparse.Namespace) -> int:
     kit = open_kit(folder)
     check_place(place)
     backend = chosen_backend(arguments)
-    result = run_kit(kit, backend, _say, arguments.repeats)
+    result = run_kit(kit, backend, complain, arguments.repeats)
     result = signed_off(result, by, utc_now())
+    tell(*report_lines(result))  # first: they are not lost where the file cannot be written
     write_result(place, result)
-    sys.stdout.write("".join(f"{line}\n" for line in [*report_lines(result), f"written: {place}"]))
+    tell(f"written: {place}")
     return EXIT_DONE if result.passed else EXIT_FAILED
 
 
@@ -70,7 +71,3 @@ def checked_name(by: str) -> str:
     if not name or len(name) > LONGEST_NAME or not name.isprintable():
         raise BadInput(f"--by: a name of 1 to {LONGEST_NAME} characters is expected, without line breaks.")
     return name
-
-
-def _say(line: str) -> None:
-    sys.stderr.write(f"{line}\n")

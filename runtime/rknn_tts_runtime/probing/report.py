@@ -13,7 +13,7 @@ from typing import Sequence
 from rknn_tts_runtime.faults import BadInput, RunFault
 from rknn_tts_runtime.json_keys import read_json
 from rknn_tts_runtime.probing.comparison import OutputFigure, worst
-from rknn_tts_runtime.probing.result import BOARD_BACKEND, RESULT_SCHEMA, CaseResult, ProbeResult, result_text
+from rknn_tts_runtime.probing.result import BOARD_BACKEND, RESULT_SCHEMA, CaseResult, Clock, ProbeResult, result_text
 
 _MHZ = 1_000_000
 _MIB = 1 << 20
@@ -48,6 +48,8 @@ def check_place(path: Path) -> None:
     if path.is_dir() or not path.parent.is_dir():
         what = "is a folder" if path.is_dir() else f"there is no folder {path.parent}"
         raise BadInput(f"--out {path}: {what}; name a file in a folder that is there.")
+    if not os.access(str(path.parent), os.W_OK):
+        raise BadInput(f"--out {path}: its folder cannot be written; name a file in another.")
     if not path.exists():
         return
     try:
@@ -104,7 +106,7 @@ def _output_problem(figure: OutputFigure) -> str:
 def _facts(result: ProbeResult) -> list[tuple[str, str]]:
     conditions, subject = result.conditions, result.subject
     clock = conditions.clock
-    ran = "" if clock is None else f"{clock.least_hz / _MHZ:.0f} to {clock.most_hz / _MHZ:.0f} MHz while cases ran"
+    ran = "" if clock is None else f"{_clock(clock)} while cases ran"
     versions = ", ".join(f"{name} {version}" for name, version in result.versions.items())
     engine = next((case for case in result.cases if case.engine_sha256 == subject.engine_sha256), None)
     facts = [
@@ -119,6 +121,11 @@ def _facts(result: ProbeResult) -> list[tuple[str, str]]:
     if result.signed_off is not None:
         facts.append(("signed off", f"by {result.signed_off.by}, {result.signed_off.at}"))
     return facts
+
+
+def _clock(clock: Clock) -> str:
+    most = f"{clock.most_hz / _MHZ:.0f} MHz"
+    return most if clock.least_hz == clock.most_hz else f"{clock.least_hz / _MHZ:.0f} to {most}"
 
 
 def _table(rows: Sequence[Sequence[str]], left: frozenset[int]) -> list[str]:

@@ -36,7 +36,7 @@ def test_table_and_facts_tell_all_that_was_found(result: ProbeResult) -> None:
         "engine: net.rknn, for rk3588, toolkit 2.3.2",
         "backend: librknnrt, api 2.3.2, driver 0.9.8",
         "board: Orange Pi 5 Plus, rk3588, 6.1.43-rockchip",
-        "NPU clock: powersave, 300 to 300 MHz while cases ran",
+        "NPU clock: powersave, 300 MHz while cases ran",
         "loaded: 4.0 MiB, as the driver tells",
         "signed off: by Ada, 2026-11-30T12:00:00+00:00",
         "WARNING: The NPU's governor is powersave, and the reference's rknpu_ondemand.",
@@ -71,13 +71,18 @@ def test_failed_write_leaves_nothing_and_names_the_place(result: ProbeResult, tm
     assert sorted(tmp_path.iterdir()) == before
 
 
-def test_place_that_holds_something_else_is_refused(tmp_path: Path) -> None:
+def test_place_that_cannot_be_written_or_holds_something_else_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     place = tmp_path / "r.json"
     check_place(place)
     for text in ("", "{}", '{"schema": "rknn-tts/engine/1"}'):
         place.write_text(text, encoding="utf-8")
         with pytest.raises(BadInput, match="is no result of a probe, and would be replaced"):
             check_place(place)
+    monkeypatch.setattr("os.access", lambda path, mode: False)
+    with pytest.raises(BadInput, match="its folder cannot be written"):
+        check_place(tmp_path / "new.json")
     with pytest.raises(BadInput, match="is a folder"):
         check_place(tmp_path)
     with pytest.raises(BadInput, match="there is no folder"):
