@@ -32,7 +32,7 @@ from rknn_tts.places import Places
 from rknn_tts.publish import each_once, publish
 from rknn_tts.roles import measurements_of, shared_cache, verdicts_of
 from rknn_tts.steps import Steps
-from rknn_tts.verify_record import with_board
+from rknn_tts.verify_record import failed_notes, with_board
 
 TOOLKIT = "rknn-toolkit2"
 
@@ -218,7 +218,8 @@ def outcome_of(finished: Finished, publication: Publication, steps: Steps) -> Ou
 
 def notes_of(finished: Finished, manifest: Manifest) -> tuple[str, ...]:
     """Sentences on one engine, but for that on what is unproven."""
-    return (*finished.build.source.notes, *_rule_notes(manifest.toolkit, finished.build.source.contract.disabled_rules))
+    rules = _rule_notes(manifest.toolkit, finished.build.source.contract.disabled_rules)
+    return (*finished.build.source.notes, *rules, *failed_notes(manifest))
 
 
 def _with_board_figures(manifest: Manifest, places: Places) -> Manifest:

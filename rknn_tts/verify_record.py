@@ -109,6 +109,13 @@ def _figured(verdict: Verdict, case: BoardCase) -> Verdict:
     return replace(verdict, measured=worst.snr_db, threshold=worst.bound_db, unit="dB", status=status, detail=detail)
 
 
+def failed_notes(manifest: Manifest) -> list[str]:
+    """Loudly, which cases of a probe failed; nothing where none did, or none was."""
+    board = manifest.board
+    failed = [f"{BOARD_GATE}.{case.name}" for case in board.cases if not case.passed] if board else []
+    return [f"FAILED on a board ({board.date}): {', '.join(failed)}."] if board and failed else []
+
+
 def lost(earlier: Mapping[str, Verdict], later: Mapping[str, Verdict]) -> list[str]:
     """Names of the verdicts that an earlier probe decided and a later one does not."""
     return [name for name in earlier if name not in later]

@@ -7,7 +7,7 @@ import pytest
 from contracts.board import Board, BoardCase, BoardOutput
 from contracts.manifest import LogSummary, Manifest
 from contracts.verdicts import Status, Verdict, passed, unproven
-from rknn_tts.verify_record import with_board, without_board
+from rknn_tts.verify_record import failed_notes, with_board, without_board
 from tests.contracts.samples import BOARD, MANIFEST
 
 LOADS = unproven("log.aperture", "only a board can tell", 3950.0, "MiB")
@@ -73,3 +73,10 @@ def test_what_was_put_in_can_be_taken_out_again(cases: tuple[BoardCase, ...]) ->
 def test_verdict_that_was_decided_before_keeps_its_own_figures() -> None:
     proven = dataclasses.replace(BARE, verdicts=(Verdict(gate="simulator", status=Status.PASSED, measured=61.0),))
     assert told(with_board(proven, found(engine_case(CACHE))))["simulator"] == (Status.PASSED, 61.0, None)
+
+
+def test_build_that_keeps_a_failed_probe_says_so() -> None:
+    failed = with_board(BARE, found(engine_case(AUDIO, CACHE)))
+    assert failed_notes(failed) == ["FAILED on a board (2026-11-30T12:00:00+00:00): board.engine."]
+    assert failed_notes(with_board(BARE, found(engine_case(AUDIO)))) == []
+    assert failed_notes(BARE) == []
