@@ -46,6 +46,10 @@ NOT_RUN = (
         "needs Kokoro's engines: tests/docs/test_speak_kokoro.py runs the program over small ones",
     ),
     _row(
+        r"\.venv/bin/python (?P<program>any_length\.py) .+",
+        "needs Kokoro's engines: tests/runtime/speaking/test_kokoro_full_length.py runs the program over a small one",
+    ),
+    _row(
         r"(?P<command>(make engine FAMILY=inflect|\./rknn-tts (engine|export) inflect)\b.*)",
         "takes a minute or more at the published sizes: it is read as the command reads it, "
         "tests/rknn_tts/test_inflect_engine.py builds a small release, and tests/bench/bench_inflect_page.py runs the "

@@ -24,6 +24,9 @@ GGML_BACKENDS = ("cpu", "cuda", "vulkan", "metal", "best")
 NEON_BACKENDS = ("cpu",)
 """The reference's table: NEON needs an AArch64 session on the CPU."""
 
+NO_ENGINE = r"(?!)"
+"""`made_for` of a file that is no engine, and that a person makes and names: it matches no role."""
+
 ParamValue = Union[int, bool]
 
 
@@ -149,6 +152,7 @@ FAMILIES = (
                 "generator",
                 _main("full", "engine for whole windows"),
                 Role("short", "engine for utterances shorter than a window", "short", beyond=True),
+                Role("full_length", "an ONNX for any number of frames, which gain needs", NO_ENGINE, beyond=True),
                 _HOST,
                 params=(
                     Param("overlap", "integer", 0, "frames that neighbouring windows both emit and fade over"),

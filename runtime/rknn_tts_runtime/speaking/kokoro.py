@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Callable, Iterator, Mapping
+from typing import Iterator, Mapping
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from rknn_tts_runtime.istft_stream import IstftStream
 from rknn_tts_runtime.manifest import EngineManifest, manifest_of
 from rknn_tts_runtime.plans.plan import Component, Plan
 from rknn_tts_runtime.speaking.kokoro_card import FAMILY, KokoroCard, read_card
+from rknn_tts_runtime.speaking.kokoro_full_length import FullLength, open_full_length, whole_of
 from rknn_tts_runtime.speaking.kokoro_generator import (
     HARMONICS,
     LATENT,
@@ -40,7 +41,7 @@ from rknn_tts_runtime.speaking.speaker import Asked
 from rknn_tts_runtime.speaking.stopwatch import Stopwatch
 
 STAGE = "generator"
-MAIN, SHORT, HOST = "main", "short", "host"
+MAIN, SHORT, WHOLE, HOST = "main", "short", "full_length", "host"
 ROLES = (MAIN, SHORT)
 TOKENS, VOICE_STYLE, SPEED, NOISE = "tokens", "voice_style", "speed", "noise_source"
 TAKEN_AXES = {TOKENS: 2, VOICE_STYLE: 2, SPEED: 1, NOISE: 3}
@@ -54,9 +55,6 @@ USUAL_FRAMES = (192, 10)
 """Latent frames of noise that are drawn at first: so many, and so many for each token. The default checkpoint takes 34
 to 114 frames for six tokens and fewer, and 6.1 to 7.4 a token for sentences (five voices); all that tokens can take is
 550 MB of noise for the longest sentence. More is drawn where it does not suffice."""
-
-FullLength = Callable[[FloatArray, FloatArray, FloatArray], Array]
-"""Decodes a whole sentence: x `[1, K, N]`, har `[1, H, R N + 1]`, style `[1, S]` to its columns `[1, H, R N + 1]`."""
 
 
 class KokoroSpeaker:
@@ -136,7 +134,7 @@ class KokoroSpeaker:
         whole = None
         if self._full_length is not None:
             with stopwatch.stage(FULL_LENGTH):
-                whole = _whole(self._full_length, seam)
+                whole = whole_of(self._full_length, seam)
         stream = IstftStream(self._card.n_fft, self._card.istft_hop)
         for columns in stream_spectrogram(engine, seam, self._overlap, lambda: stopwatch.stage(GENERATOR), whole):
             with stopwatch.stage(ISTFT):
@@ -177,11 +175,11 @@ def open_kokoro(plan: Plan, backend: Backend, full_length: FullLength | None = N
     Args:
         plan: of the family kokoro.
         backend: what runs engines.
-        full_length: decodes a whole sentence, where the plan's `gain` asks for that.
+        full_length: decodes a whole sentence, where the plan's `gain` asks for that; None: its artifact does.
 
     Raises:
         BadInput: a file of the plan is not what it should be, a param does not fit the engine, or `gain` is asked for
-            and there is no `full_length`.
+            and nothing decodes a whole sentence.
         Mismatch: engines and host half do not belong together.
         RunFault: an engine cannot be loaded.
     """
@@ -189,10 +187,10 @@ def open_kokoro(plan: Plan, backend: Backend, full_length: FullLength | None = N
     if component is None:
         raise BadInput(f"{plan.path}: places no {STAGE} of {FAMILY} on the NPU (impl rknn), so nothing speaks here.")
     gain = bool(component.params.get("gain", False))
-    if gain and full_length is None:
+    if gain and full_length is None and WHOLE not in component.artifacts:
         raise BadInput(
-            f"{plan.path}: {STAGE}.params.gain needs a decode of the whole sentence, which no engine gives; a program "
-            "hands it to open_kokoro(full_length=...) (docs/kokoro.md). Leave gain out here."
+            f"{plan.path}: {STAGE}.params.gain compares with a decode of the whole sentence, which no engine gives; "
+            f"name an ONNX for it as artifacts.{WHOLE} (docs/kokoro.md, Gain), or leave gain out."
         )
     manifests = {role: manifest_of(component.artifacts[role][0]) for role in ROLES if role in component.artifacts}
     for manifest in manifests.values():
@@ -211,6 +209,10 @@ def open_kokoro(plan: Plan, backend: Backend, full_length: FullLength | None = N
             f"{plan.path}: {STAGE}.params.overlap is {overlap}, and a window of {manifests[MAIN].engine.name} emits "
             f"{emitted} frames: {emitted - 1} at most."
         )
+    if not gain:
+        full_length = None
+    elif full_length is None:
+        full_length = open_full_length(component.artifacts[WHOLE][0], sizes, path.name)
     engines: dict[str, WindowEngine] = {}
     try:
         for role, manifest in manifests.items():
@@ -219,7 +221,7 @@ def open_kokoro(plan: Plan, backend: Backend, full_length: FullLength | None = N
         for opened in engines.values():
             opened.engine.close()
         raise
-    return KokoroSpeaker(card, host, engines[MAIN], engines.get(SHORT), overlap, full_length if gain else None)
+    return KokoroSpeaker(card, host, engines[MAIN], engines.get(SHORT), overlap, full_length)
 
 
 def _host_path(component: Component, main: EngineManifest) -> Path:
@@ -262,10 +264,3 @@ def _check_short(manifests: Mapping[str, EngineManifest], fits: Mapping[str, tup
             f"{main.engine.name} and {short.engine.name} are of two exports: they have other windows, or another host "
             "half; both come from one run of make engine FAMILY=kokoro."
         )
-
-
-def _whole(full_length: FullLength, seam: Seam) -> Array:
-    whole = np.asarray(full_length(seam.x, seam.har, seam.style))
-    if whole.shape != seam.har.shape:
-        raise RunFault(f"The full-length decode has the shape {list(whole.shape)}, expected {list(seam.har.shape)}.")
-    return whole

@@ -165,5 +165,5 @@ def stream_spectrogram(
         run, seam.x, seam.har, window.frames, window.left, window.right, columns_per_frame, overlap
     )
     if whole is not None:
-        walked = correct_windows(walked, whole, columns_per_frame)
+        walked = correct_windows(walked, whole, columns_per_frame, window.hop // columns_per_frame)
     return join_columns((columns for _, columns in walked), columns_per_frame * overlap)
