@@ -11,12 +11,12 @@ from rknn_tts_runtime.probing.kit import ENGINE
 
 from contracts.errors import UserInput
 from contracts.manifest import Manifest
-from contracts.thresholds import OF_OUTPUT, SIMULATOR, SIMULATOR_DB, own_simulator_db
+from contracts.thresholds import OF_OUTPUT, SIMULATOR
 from gates.session import Session
 from rknn_tts.carried import Feed, carried_feeds, carried_originals
 from rknn_tts.feeds import stand_in_feed
+from rknn_tts.probe.bounds import bounds_of
 from rknn_tts.probe.kit_files import Draft
-from rknn_tts.probe.micro_engines import BIT_DB
 from rknn_tts.probe.subject import Probed
 from rknn_tts.verify_gates import regtask_name
 
@@ -137,19 +137,3 @@ def _without_silence(expected: Sequence[Outputs], where: str) -> tuple[tuple[Out
         if not kept[-1]:
             raise UserInput(f"{where}: every output is zero on its own inputs, so that nothing can be compared.")
     return tuple(kept), silent
-
-
-def bounds_of(manifest: Manifest) -> tuple[dict[str, float], str]:
-    """The least ratio of each output in dB, and a clause that says where it comes from.
-
-    An engine of 8 bits whose figures other gates judge owes no ratio in the simulator: it is bounded by the one that
-    was measured there, less one bit.
-    """
-    shared = manifest.thresholds.get(SIMULATOR, SIMULATOR_DB)
-    source = "bounds: those of the gate `simulator`"
-    by_figures = next((m.measured for m in manifest.measurements if m.name == SIMULATOR), None)
-    if manifest.quantisation is not None and isinstance(by_figures, float):
-        shared = by_figures - BIT_DB
-        source = f"an engine of 8 bits, bounded by what the simulator reached less {BIT_DB:g} dB"
-    own_db = own_simulator_db(manifest.thresholds)
-    return {spec.name: own_db.get(spec.name, shared) for spec in manifest.outputs}, source

@@ -11,7 +11,7 @@ import onnx_ir as ir
 
 from contracts.contract import Contract, Source
 from contracts.errors import ToolFailure
-from contracts.thresholds import SIMULATOR, SIMULATOR_DB
+from contracts.thresholds import SIMULATOR
 from converters.large_onnx import write_onnx
 from gates.graphs import with_shapes
 from rknn_tts.carried import Feed, Outputs, feeds_to_npz
@@ -19,6 +19,7 @@ from rknn_tts.export_step import Proof
 from rknn_tts.finished_graph import described
 from rknn_tts.graph_at_hand import OnnxSource
 from rknn_tts.onnx_to_engine import finish_engine
+from rknn_tts.probe.bounds import BIT_DB, FLOOR_DB, operator_bound_db
 from rknn_tts.probe.kit_files import Draft
 from rknn_tts.progress import Say
 from rknn_tts.publication import publication_of
@@ -26,16 +27,6 @@ from rknn_tts.publish import publish
 from rknn_tts.request import Request
 from rknn_tts.steps import Steps
 from surgery.declaration import Rewritten
-
-BIT_DB = 6.0
-"""How much less than the simulator a board may reach: twice its error, one bit of fp16. What it computes otherwise than
-the simulator (the order of sums, its own tables) is of that size; a wrong operator is 20 dB and more off."""
-
-FLOOR_DB = SIMULATOR_DB
-"""No bound lies below it: what every engine owes in the simulator (`contracts.thresholds`)."""
-
-CEILING_DB = 66.0
-"""No bound lies above it: the 11 bits of fp16. What the simulator gives exactly need not be exact on a board."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +98,7 @@ def compiled(graph: MicroGraph, name: str, kind: str, what: str, proves: Sequenc
         raise ToolFailure(f"{graph.stem}: the simulator gave no figure, so nothing bounds what a board may give.")
     places = finished.build.places
     publish([(path, content) for path, content in publication.files if path == places.layers])
-    bound_db = max(FLOOR_DB, min(CEILING_DB, reached_db - BIT_DB))
+    bound_db = operator_bound_db(reached_db)
     return Draft(
         name=name,
         kind=kind,
