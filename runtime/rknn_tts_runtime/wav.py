@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import io
 import os
-import secrets
 import wave
 from pathlib import Path
 from typing import Any
@@ -15,11 +14,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from rknn_tts_runtime.whole_file import write_whole
+
 FULL_SCALE = 32767
 """What 1.0 becomes. -1.0 becomes its negative, so that nothing is shifted."""
-
-_SHOWN_CHARACTERS = 40
-"""Of a file's name, in that of its temporary file: with four bytes each they fit the 255 of a name."""
 
 
 def write_wav(path: str | os.PathLike[str], samples: npt.NDArray[np.floating[Any]], sample_rate: int) -> int:
@@ -46,7 +44,7 @@ def write_wav(path: str | os.PathLike[str], samples: npt.NDArray[np.floating[Any
         raise ValueError(f"{unfinite} of {samples.size} samples are not finite")
     clipped = int(np.count_nonzero(np.abs(samples) > 1))
     levels = np.rint(np.clip(samples, -1, 1).astype(np.float32) * FULL_SCALE).astype("<i2")
-    _write_whole(Path(path), _mono(levels.tobytes(), sample_rate))
+    write_whole(Path(path), _mono(levels.tobytes(), sample_rate))
     return clipped
 
 
@@ -59,16 +57,3 @@ def _mono(levels: bytes, sample_rate: int) -> bytes:
         writer.setframerate(sample_rate)
         writer.writeframes(levels)
     return file.getvalue()
-
-
-def _write_whole(path: Path, data: bytes) -> None:
-    temporary = path.with_name(f".{path.name[:_SHOWN_CHARACTERS]}.{secrets.token_hex(8)}.partial")
-    try:
-        with temporary.open("xb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise

@@ -16,6 +16,7 @@ from rknn_tts_runtime.plans.reading import read_plans
 from rknn_tts_runtime.speaking.streaming_report import measured
 from rknn_tts_runtime.speaking.voices import check_asked, chosen_plan, open_speaker
 from rknn_tts_runtime.wav import write_wav
+from rknn_tts_runtime.whole_file import check_place
 
 NAME = "say"
 HELP = "speak a sentence with the engines of a plan, into a WAV file"
@@ -66,16 +67,17 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def check_wav_place(path: Path) -> None:
-    """See that a WAV file can be written at `path`, and replaces nothing but one; nothing is written yet.
+    """See that a WAV file can be written at `path`, and replaces nothing but one, or an empty file.
 
     Raises:
         BadInput: it cannot, or would.
     """
-    if path.is_dir() or not path.parent.is_dir():
-        what = "is a folder" if path.is_dir() else f"there is no folder {path.parent}"
-        raise BadInput(f"--out {path}: {what}; name a file in a folder that is there.")
+    if not check_place(path):
+        return
     try:
-        if path.exists() and path.stat().st_size and path.read_bytes()[: len(RIFF)] != RIFF:
-            raise BadInput(f"--out {path}: is no WAV file, and would be replaced; name another.")
+        with path.open("rb") as file:
+            start = file.read(len(RIFF))
     except OSError as error:
         raise BadInput(f"--out {path}: cannot be read ({error.strerror}).") from error
+    if start not in (b"", RIFF):
+        raise BadInput(f"--out {path}: is no WAV file, and would be replaced; name another.")
