@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rknn_tts_runtime.faults import BadInput
+from rknn_tts_runtime.npy import array_in
 from rknn_tts_runtime.speaking.speaker import Asked
 
 LARGEST_ID = 2**31 - 1
@@ -104,12 +105,14 @@ def codes_in(path: Path) -> npt.NDArray[np.integer[Any]]:
         size = path.stat().st_size
         if size > LARGEST_CODES_BYTES:
             raise BadInput(f"--codes {path}: has {size} bytes, and {LARGEST_CODES_BYTES} is the most.")
-        codes: npt.NDArray[np.integer[Any]] = np.load(path, allow_pickle=False)
+        if path.exists() and not path.is_file():  # a pipe is waited for, a device may have no end
+            raise BadInput(f"--codes {path}: is no file; name an .npy file.")
+        codes: npt.NDArray[np.integer[Any]] = array_in(path.read_bytes())
     except OSError as error:
-        raise BadInput(f"--codes {path}: cannot be read ({error.strerror or error}).") from error
-    except (ValueError, EOFError) as error:
-        raise BadInput(f"--codes {path}: is no .npy file of numbers.") from error
-    if not isinstance(codes, np.ndarray) or codes.dtype.kind not in "iu":
+        raise BadInput(f"--codes {path}: cannot be read ({error.strerror}).") from error
+    except ValueError as error:
+        raise BadInput(f"--codes {path}: is no .npy file of numbers ({error}).") from error
+    if codes.dtype.kind not in "iu":
         raise BadInput(f"--codes {path}: is no .npy file of whole numbers.")
     if codes.ndim == 3 and codes.shape[0] == 1:
         codes = codes[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +75,7 @@ def test_asked_by_reads_codes(tmp_path: Path) -> None:
         (np.array([{}]), "is no .npy file of numbers"),  # pickled: it is not opened
         (b"RIFF", "is no .npy file of numbers"),
         (b"", "is no .npy file of numbers"),
+        (b"PK\x03\x04abc", "is no .npy file of numbers"),
     ],
 )
 def test_codes_in_refuses_what_is_no_file_of_codes(data: NDArray[Any] | bytes, sentence: str, tmp_path: Path) -> None:
@@ -93,3 +95,6 @@ def test_codes_in_refuses_files_that_are_missing_or_huge(tmp_path: Path) -> None
         file.truncate(1 << 40)
     with pytest.raises(BadInput, match="has 1099511627776 bytes"):
         codes_in(tmp_path / "huge.npy")
+    os.mkfifo(tmp_path / "pipe.npy")  # it would be waited for
+    with pytest.raises(BadInput, match=r"pipe\.npy: is no file"):
+        codes_in(tmp_path / "pipe.npy")
