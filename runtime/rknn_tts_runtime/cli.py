@@ -56,6 +56,9 @@ def main(arguments: Sequence[str]) -> int:
     except BrokenPipeError:  # whoever read the output has seen enough
         sys.stderr.close()
         return EXIT_FAILED
+    except OSError as error:  # those of files that are read are told where they are: the disk is full, say
+        place = f"{error.filename}: " if error.filename else ""
+        return _told(f"{place}{error.strerror or error}.", EXIT_FAILED)
     except MemoryError:
         return _told("This machine has not enough memory for that.", EXIT_FAILED)
 

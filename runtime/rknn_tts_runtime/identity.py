@@ -163,6 +163,8 @@ def sha256_of(path: Path) -> str:
     """
     digest = hashlib.sha256()
     try:
+        if path.exists() and not path.is_file():  # a pipe is waited for, a device may have no end
+            raise BadInput(f"{path}: is no file; copy it again.")
         with path.open("rb") as file:
             for chunk in iter(lambda: file.read(_CHUNK_BYTES), b""):
                 digest.update(chunk)

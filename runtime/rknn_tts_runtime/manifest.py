@@ -147,7 +147,11 @@ def manifest_of(engine: Path) -> EngineManifest:
         BadInput: there is none, or it tells of another file.
     """
     path = engine.with_suffix(".json")
-    if not path.is_file():
+    try:
+        found = path.is_file()
+    except OSError:  # the name is too long for that of a file
+        found = False
+    if not found:
         raise BadInput(
             f"{engine}: its manifest {path.name} is not beside it; an engine and its manifest are copied together."
         )

@@ -38,6 +38,8 @@ def test_main_refuses_what_is_no_command(arguments: list[str], capsys: pytest.Ca
         (BadInput("a.json: is no plan."), 2, "refused: a.json: is no plan.\n"),
         (RunFault("a.rknn: the driver refused it.", -4), 1, "error: a.rknn: the driver refused it.\n"),
         (KeyboardInterrupt(), 130, "error: interrupted\n"),
+        (OSError(28, "No space left on device"), 1, "error: No space left on device.\n"),
+        (OSError(36, "File name too long", "aa"), 1, "error: aa: File name too long.\n"),
         (MemoryError(), 1, "error: This machine has not enough memory for that.\n"),
     ],
 )
@@ -58,3 +60,15 @@ def test_main_refuses_a_plan_that_is_not_there(tmp_path: Path, capsys: pytest.Ca
     assert said.startswith("refused: ")
     assert "gone.json" in said
     assert said.count("\n") == 1
+
+
+@pytest.mark.parametrize("shut", [">&-", "2>&-", ">/dev/full"])
+def test_program_ends_without_a_traceback_where_nothing_can_be_written(shut: str, tmp_path: Path) -> None:
+    (tmp_path / "plan.json").write_text('{"sanotts.exec_plan": {"decoder": {"impl": "neon"}}}')
+    line = f'exec "$0" -m rknn_tts_runtime check --backend onnx "$1" {shut}'
+    done = subprocess.run(
+        ["/bin/sh", "-c", line, sys.executable, str(tmp_path / "plan.json")],
+        cwd=RUNTIME, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert "Traceback" not in done.stderr
+    assert (done.returncode == 0) == (shut != ">/dev/full")

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -218,6 +219,14 @@ def test_digests_refuse_files_of_another_export(tmp_path: Path) -> None:
 def test_sha256_is_that_of_the_standard(tmp_path: Path) -> None:
     (tmp_path / "abc").write_bytes(b"abc")  # FIPS 180-4's example
     assert sha256_of(tmp_path / "abc") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+
+
+def test_sha256_is_of_files_alone(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.onnx")
+    (tmp_path / "zeros.onnx").symlink_to("/dev/zero")
+    for name, why in (("pipe.onnx", "is no file"), ("zeros.onnx", "is no file"), ("gone.onnx", "cannot be read")):
+        with pytest.raises(BadInput, match=f"{name}: {why}"):
+            sha256_of(tmp_path / name)
 
 
 def test_notes_tell_of_stand_ins_eight_bits_and_foreign_graphs(tmp_path: Path) -> None:

@@ -194,6 +194,8 @@ def test_manifest_of_an_engine_is_beside_it(tmp_path: Path) -> None:
 def test_manifest_of_refuses_when_there_is_none_or_it_is_another_engines(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match=r"its manifest voice\.json is not beside it; an engine and its manifest are"):
         manifest_of(tmp_path / "voice.rknn")
+    with pytest.raises(BadInput, match="is not beside it"):
+        manifest_of(tmp_path / ("a" * 255))  # with .json no file could have that name
     written(tmp_path, MANIFEST, as_it_is).rename(tmp_path / "voice.json")
     with pytest.raises(BadInput, match=r"is the manifest of piper-decoder-w109\.rknn, not of voice\.rknn"):
         manifest_of(tmp_path / "voice.rknn")

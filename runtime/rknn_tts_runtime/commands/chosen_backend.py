@@ -10,6 +10,7 @@ import platform
 from pathlib import Path
 
 from rknn_tts_runtime.backends.engine import Backend
+from rknn_tts_runtime.faults import BadInput
 
 NPU, TWINS = "librknnrt", "onnx"
 """The two backends by name."""
@@ -48,11 +49,13 @@ def chosen_backend(arguments: argparse.Namespace, machine: str | None = None) ->
         machine: what this machine is; None: as the system says.
 
     Raises:
-        BadInput: there is no such core mask.
+        BadInput: there is no such core mask, or a library is named for the twins.
         RunFault: the backend's library is not on this machine.
     """
     default = NPU if (machine or platform.machine()) in BOARD_MACHINES else TWINS
     if (arguments.backend or (NPU if arguments.library else default)) == TWINS:
+        if arguments.library:
+            raise BadInput(f"--library: is of the backend {NPU}; leave it or --backend {TWINS} out.")
         from rknn_tts_runtime.backends.twins import TwinBackend
 
         return TwinBackend()

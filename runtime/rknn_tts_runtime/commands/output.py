@@ -19,7 +19,9 @@ def complain(*lines: str) -> None:
     _write(sys.stderr, lines)
 
 
-def _write(stream: TextIO, lines: tuple[str, ...]) -> None:
+def _write(stream: TextIO | None, lines: tuple[str, ...]) -> None:
+    if stream is None:  # as Python has it where the shell closed it
+        return
     encoding = stream.encoding or "utf-8"
     stream.writelines(line.encode(encoding, "backslashreplace").decode(encoding) + "\n" for line in lines)
     stream.flush()

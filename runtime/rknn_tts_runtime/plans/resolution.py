@@ -26,10 +26,13 @@ def model_folder(plan: Path, model: Path | None) -> Path:
     """
     if model is None:
         return plan.parent
-    if model.is_dir():
-        return model
-    if model.is_file():
-        return model.parent
+    try:
+        if model.is_dir():
+            return model
+        if model.is_file():
+            return model.parent
+    except OSError as error:
+        raise BadInput(f"--model {model!s:.300}: cannot be looked at ({error.strerror}).") from error
     raise BadInput(f"{model}: there is no such model; name its folder, or a file in it.")
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from rknn_tts_runtime.commands.chosen_backend import add_backend_arguments, chosen_backend
-from rknn_tts_runtime.faults import Fault
+from rknn_tts_runtime.faults import BadInput, Fault
 
 
 def chosen(machine: str, *arguments: str) -> str:
@@ -26,3 +26,8 @@ def test_an_npu_is_asked_for_on_an_arm_machine() -> None:
     assert chosen("aarch64", "--backend", "onnx") == "onnx"
     with pytest.raises(Fault, match="librknnrt"):  # which this machine does not have
         chosen("aarch64")
+
+
+def test_twins_take_no_library(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="--library: is of the backend librknnrt"):
+        chosen("aarch64", "--backend", "onnx", "--library", str(tmp_path / "librknnrt.so"))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from rknn_tts_runtime.faults import BadInput
-from rknn_tts_runtime.plans.resolution import resolve_artifact
+from rknn_tts_runtime.plans.resolution import model_folder, resolve_artifact
 
 WHERE = "plan.json: piper_tts.exec_plan: decoder: artifacts.main"
 
@@ -104,3 +104,13 @@ def test_a_name_is_refused_when_it_is_no_file(folder: Path, name: str, words: st
     assert words in str(caught.value)
     assert str(caught.value).isprintable()
     assert len(str(caught.value)) < 600
+
+
+def test_model_is_a_folder_or_a_file_in_it_or_the_plans_own(folder: Path) -> None:
+    plan = folder.parent / "plan.json"
+    assert model_folder(plan, None) == folder.parent
+    assert model_folder(plan, folder) == model_folder(plan, folder / "a.rknn") == folder
+    with pytest.raises(BadInput, match="gone: there is no such model"):
+        model_folder(plan, folder / "gone")
+    with pytest.raises(BadInput, match=r"--model a+: cannot be looked at \(File name too long\)"):
+        model_folder(plan, Path("a" * 256))
