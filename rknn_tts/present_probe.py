@@ -17,7 +17,7 @@ def kit_blocks(kit: WrittenKit) -> list[Block]:
     decided = dict.fromkeys(gate for case in kit.cases for gate in case.proves if not gate.startswith("pass."))
     pairs = [
         ("kit", kit.folder),
-        ("size", f"{size(kit.size_bytes / BYTES_PER_KB)}, {size(kit.twins_bytes / BYTES_PER_KB)} of it twins, which run it on a PC"),
+        ("size", f"{_size(kit.size_bytes)}, {_size(kit.twins_bytes)} of it twins, which run it on a PC"),
         ("for", kit.target),
         ("on the board", f"{RUNNING} {kit.folder}"),
     ]
@@ -26,6 +26,10 @@ def kit_blocks(kit: WrittenKit) -> list[Block]:
     if kit.reused:
         pairs.append(("reused", f"{', '.join(kit.reused)} (finished before; --force does every step again)"))
     return [table, Facts(tuple(pairs)), *(Notice("note", note) for note in kit.notes)]
+
+
+def _size(size_bytes: int) -> str:
+    return size(size_bytes / BYTES_PER_KB)
 
 
 def _row(case: CaseInfo) -> Row:

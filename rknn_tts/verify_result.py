@@ -15,7 +15,7 @@ from contracts.board import Board, BoardCase, BoardConditions, BoardMemory, Boar
 from contracts.errors import UserInput
 from contracts.manifest import Manifest
 from contracts.serial import from_json, parse_json
-from gates.simulator import GATE as SIMULATOR
+from rknn_tts.probe.bounds import bounds_of
 from rknn_tts.verify_gates import verdict_places
 
 PASS_GATES = "pass."
@@ -138,9 +138,10 @@ def _check_engine_cases(path: Path, result: ProbeResult, manifest: Manifest) -> 
     cases = _engine_cases(result)
     if not cases:
         raise UserInput(f"{path}: has no case of the engine itself, so it says nothing about it; make a kit of it.")
+    least_db, _ = bounds_of(manifest)
     for case in cases:
         for figure in case.outputs:
-            least = manifest.thresholds.get(f"{SIMULATOR}.{figure.name}", manifest.thresholds.get(SIMULATOR))
+            least = least_db.get(figure.name)
             if least is not None and figure.bound_db < least:
                 raise UserInput(
                     f"{path}: its case {case.name} asks {figure.bound_db:g} dB of '{figure.name}', and the engine's "
