@@ -1,12 +1,15 @@
-"""Reads a command line of a page as the command itself does, and does not run it."""
+"""Reads a command line of a page as the command itself does, or as the board companion does, and does not run it."""
 
 from __future__ import annotations
 
+import argparse
+import importlib
 import shlex
 from dataclasses import fields
-from typing import Any
+from typing import Any, NoReturn
 
 import typer
+from rknn_tts_runtime.cli import COMMANDS, Command
 from typer.main import get_command
 
 from contracts.errors import UserInput
@@ -54,3 +57,26 @@ def _fault_of_options(request: Request, stage: Stage) -> str:
         return f"{stage.family} takes no {', '.join(foreign)}"
     stage.roles(StageOptions(**chosen))
     return ""
+
+
+def fault_of_companion(line: str) -> str:
+    """What `line`, of python -m rknn_tts_runtime, would be refused for before a file is opened; "" for nothing."""
+    _, module, name, command, *words = shlex.split(line)
+    assert (module, name) == ("-m", "rknn_tts_runtime")
+    if command not in COMMANDS:
+        return f"there is no command {command}"
+    parser = _Parser()
+    companion: Command = importlib.import_module(f"rknn_tts_runtime.commands.{command}")
+    companion.add_arguments(parser)
+    try:
+        parser.parse_args(words)
+    except UserInput as error:
+        return f"{error}"
+    return ""
+
+
+class _Parser(argparse.ArgumentParser):
+    """Raises where argparse's own would end the process."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UserInput(message)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from tests.docs.command_lines import fault_of_command
+from tests.docs.command_lines import fault_of_command, fault_of_companion
 from tests.docs.pages import ROOT, files_of, pages
 
 _MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
@@ -26,9 +26,14 @@ def _row(pattern: str, reason: str) -> NotRun:
 NOT_RUN = (
     _row(r"git clone \S+( \S+)?", "the tests run in a checkout, and need no network for that"),
     _row(r"cd \S+", "belongs to `git clone`, or to another machine"),
+    _row(r"scp -r runtime (?P<engines>\S+) BOARD:", "needs a board"),
+    _row(
+        r"(?P<companion>python3 -m rknn_tts_runtime .+)",
+        "belongs to a board: it is read as the companion reads it, and the same with .venv/bin/python is run",
+    ),
     _row(r"make (?P<target>test|check|bench)", "would run the tests inside the tests, or takes minutes"),
     _row(r"make (?P<target>setup)", "installs packages"),
-    _row(r"pip install (?P<folder>\S+)", "installs packages into whatever environment is active"),
+    _row(r"pip install '?(?P<folder>[^\s'\[]+)(\[onnx\])?'?", "installs packages into whatever environment is active"),
     _row(
         r"(?P<command>(make engine FAMILY=kokoro|\./rknn-tts (engine|export) kokoro)\b.*)",
         "takes minutes, where the suite has seconds: it is read as the command reads it, and "
@@ -92,4 +97,6 @@ def fault_of(line: str) -> str:
         return f"{folder} is no package"
     if (program := names.get("program")) and not any(program in files_of(page) for page in pages()):
         return f"no page has the program {program}"
+    if names.get("companion"):
+        return fault_of_companion(names["companion"])
     return fault_of_command(names["command"]) if names.get("command") else ""

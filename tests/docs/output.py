@@ -14,7 +14,7 @@ _CUT_OFF = " ..."
 _HELD = (
     re.compile(r"\w+ simulator (\S+) "),
     re.compile(r"size: (\S+) MB"),
-    re.compile(r"time: (\S+) ms(?: a run for (\S+) ms)?"),
+    re.compile(r"time: (\S+) ms a run(?: for (\S+) ms)?"),
     re.compile(r"modelled time ms/frame (\S+) (\S+)"),
 )
 """Lines whose figures are held: the simulator's dB, the engine's size, the modelled time of a run and of a frame."""

@@ -46,8 +46,8 @@ class Block:
 
 
 def pages() -> list[Path]:
-    """README.md and every page of docs/."""
-    return [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+    """README.md, every page of docs/, and the README of the runtime."""
+    return [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), ROOT / "runtime" / "README.md"]
 
 
 def blocks(page: Path) -> list[Block]:

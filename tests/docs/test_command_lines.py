@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rknn_tts.request import Request
-from tests.docs.command_lines import fault_of_command, request_of
+from tests.docs.command_lines import fault_of_command, fault_of_companion, request_of
 
 
 def test_request_of_is_the_commands_when_make_or_the_command_line_is_read() -> None:
@@ -33,5 +33,22 @@ def test_request_of_is_the_commands_when_make_or_the_command_line_is_read() -> N
 )
 def test_fault_of_command_names_what_the_command_would_be_refused_for(line: str, fault: str) -> None:
     found = fault_of_command(line)
+    assert fault in found
+    assert bool(found) == bool(fault)
+
+
+@pytest.mark.parametrize(
+    ("words", "fault"),
+    [
+        ("check voice/plan.json --backend onnx", ""),
+        ("say --plan plan.json --ids 1,0,2 --out x.wav", ""),
+        ("say --plan plan.json --out x.wav", "--text --phonemes --ids --codes is required"),
+        ("bench plan.json --speeed 2", "--speeed"),
+        ("bench plan.json --backend gpu", "'gpu'"),
+        ("sing plan.json", "no command sing"),
+    ],
+)
+def test_fault_of_companion_names_what_the_board_would_refuse(words: str, fault: str) -> None:
+    found = fault_of_companion(f"python3 -m rknn_tts_runtime {words}")
     assert fault in found
     assert bool(found) == bool(fault)

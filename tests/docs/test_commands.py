@@ -1,4 +1,4 @@
-"""Runs every command of README.md and docs/, and compares what the pages show with what it prints."""
+"""Runs every command of the pages, README.md first, and compares what the pages show with what it prints."""
 
 from __future__ import annotations
 
