@@ -135,18 +135,20 @@ def said_by_the_voice(
     """What the voice says as it was written, on the noise that its host half was `fed`, whole."""
     model = voice_model(recipe)
     drawn = [node for node in model.graph.node if node.op_type == "RandomNormalLike"]
-    names = ["noise_duration"] * (len(drawn) - 1) + ["noise_latent"]
+    names = [name for name in fed if name.startswith("noise_")]
     noise_scale, length_scale, noise_width = SPOKEN
     feed = {**tokens(ids), **settings((noise_scale, length_scale / speed, noise_width))}
-    feed["sid"] = np.array([speaker], np.int64)
+    feed.update(sid=np.array([speaker], np.int64), lid=np.zeros(1, np.int64))
+    feed["prosody_features"] = np.zeros((1, len(ids), 3), np.int64)
     # The draws become inputs; a graph's input must be of the very size, and how many frames that is, a first run tells.
     for node, name in zip(drawn, names, strict=True):
         model.graph.input.append(helper.make_tensor_value_info(name, TensorProto.FLOAT, [None, None, None]))
         node.op_type, node.output[0] = "Identity", node.output[0]
         node.input[0] = name
         del node.attribute[:]
-    if "noise_duration" in names:
-        feed["noise_duration"] = fed["noise_duration"][:, :2, : len(ids)]
+    # Durations take two channels, an encoder's noise what is inside it.
+    channels = {"noise_duration": 2, "noise_duration_0": recipe.hidden, "noise_duration_1": 2}
+    feed.update({name: fed[name][:, : channels[name], : len(ids)] for name in names if name != "noise_latent"})
     feed["noise_latent"] = np.zeros((1, 1, 1), np.float32)
     wanted = [value.name for value in model.graph.input]
     frames = run(model, {name: feed[name] for name in wanted})["output"].size // recipe.hop

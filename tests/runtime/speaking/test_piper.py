@@ -110,6 +110,25 @@ def test_speaks_as_the_voice_does_on_the_same_noise(
     assert one.sample_rate == CHOIR.sample_rate
 
 
+@pytest.mark.parametrize(
+    "recipe",
+    [
+        Recipe(speakers=2, languages=2, prosody=True),
+        Recipe(duration_noise=False),
+        Recipe(encoder_noise=True),
+    ],
+    ids=["further inputs", "no duration noise", "an encoder's noise"],
+)
+def test_speaks_voices_of_other_inputs_and_noises(
+    tmp_path: Path, recipe: Recipe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    voice = open_piper(decoder_plan(piper_engines(tmp_path, recipe)), TwinBackend())
+    feeds = recorded_feeds(monkeypatch)
+    samples, _, _ = spoken(voice, Asked(ids=tuple(SHORT), speaker=recipe.speakers - 1))
+    fed = [feed for name, feed in feeds if name == "piper-host.onnx"][-1]
+    assert snr_db(said_by_the_voice(recipe, SHORT, fed, recipe.speakers - 1), samples) >= LEAST_DB
+
+
 def test_speaks_faster_by_the_length_scale(alone: Speaker, monkeypatch: pytest.MonkeyPatch) -> None:
     feeds = recorded_feeds(monkeypatch)
     samples, _, _ = spoken(alone, Asked(ids=tuple(LONG), speed=2.0))
@@ -261,6 +280,26 @@ def test_a_window_of_another_voice_is_refused(solo: Path, tmp_path: Path, change
     edited(manifest, window=change(json.loads(manifest.read_text(encoding="utf-8"))["window"]))
     with pytest.raises(BadInput, match=says):
         open_piper(decoder_plan(folder), FakeBackend())
+
+
+@pytest.mark.parametrize(
+    ("key", "place", "tensor", "says"),
+    [
+        ("outputs", 0, {"name": "stats", "shape": [1, 12, 1, 17]}, "stats of 12 channels, not 16,"),
+        ("outputs", 1, {"name": "other", "shape": [1, 8, 1, 17]}, "other of the one is nothing to the other"),
+        ("inputs", 2, {"name": "prosody", "shape": [1, 17]}, "prosody of the one is nothing to the other"),
+    ],
+)
+def test_a_duration_encoder_of_another_voice_is_refused(
+    choir: Path, tmp_path: Path, key: str, place: int, tensor: dict[str, Any], says: str
+) -> None:
+    folder = copied(choir, tmp_path)
+    path = folder / "piper-duration_encoder-n17.json"
+    told = json.loads(path.read_text(encoding="utf-8"))[key]
+    told[place] = {**tensor, "dtype": "float32"}
+    edited(path, **{key: told})
+    with pytest.raises(Mismatch, match=rf"n17\.rknn does not fit .*piper-duration-host\.onnx: {says}"):
+        open_piper(both_plan(folder), FakeBackend())
 
 
 def test_a_plan_without_a_decoder_is_refused(choir: Path) -> None:
