@@ -22,12 +22,14 @@ def check_place(path: Path) -> bool:
         Whether one stands there, that would be replaced.
 
     Raises:
-        BadInput: its folder is not there, or something else stands there: a folder, a pipe, a device.
+        BadInput: its folder is not there or cannot be written, or no file stands there but a folder, pipe or device.
     """
     try:
         if path.is_dir() or not path.parent.is_dir():
             what = "is a folder" if path.is_dir() else f"there is no folder {path.parent}"
             raise BadInput(f"--out {path}: {what}; name a file in a folder that is there.")
+        if not os.access(str(path.parent), os.W_OK):
+            raise BadInput(f"--out {path}: its folder cannot be written; name a file in another.")
         if path.exists() and not path.is_file():  # it would be gone: /dev/null, for the whole system
             raise BadInput(f"--out {path}: is no file but a device or a pipe, and would be replaced; name a file.")
         return path.exists()

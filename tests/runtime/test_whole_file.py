@@ -25,6 +25,12 @@ def test_place_is_refused_where_a_pipe_or_a_device_stands(tmp_path: Path) -> Non
             check_place(path)
 
 
+def test_place_is_refused_where_its_folder_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.access", lambda path, mode: False)
+    with pytest.raises(BadInput, match="its folder cannot be written"):
+        check_place(tmp_path / "new")
+
+
 def test_place_is_refused_where_no_file_can_stand(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="is a folder; name a file"):
         check_place(tmp_path)

@@ -13,7 +13,7 @@ from rknn_tts_runtime.commands.output import complain, tell
 from rknn_tts_runtime.faults import EXIT_DONE, EXIT_FAILED, BadInput
 from rknn_tts_runtime.probing.conditions import utc_now
 from rknn_tts_runtime.probing.kit_reading import open_kit
-from rknn_tts_runtime.probing.report import check_place, report_lines, write_result
+from rknn_tts_runtime.probing.report import check_result_place, report_lines, write_result
 from rknn_tts_runtime.probing.result import UNNAMED, signed_off
 from rknn_tts_runtime.probing.run import REPEATS, run_kit
 
@@ -48,10 +48,10 @@ def run(arguments: argparse.Namespace) -> int:
     if not 1 <= arguments.repeats <= MOST_REPEATS:
         raise BadInput(f"--repeats {arguments.repeats}: expected from 1 to {MOST_REPEATS}.")
     by = checked_name(UNNAMED if arguments.by is None else arguments.by)
-    folder = arguments.folder.resolve()
-    place = folder.with_name(f"{folder.name}.result.json") if arguments.out is None else arguments.out
+    folder = _resolved(arguments.folder)
     kit = open_kit(folder)
-    check_place(place)
+    place = folder.with_name(f"{folder.name}.result.json") if arguments.out is None else arguments.out
+    check_result_place(place)
     backend = chosen_backend(arguments)
     result = run_kit(kit, backend, complain, arguments.repeats)
     result = signed_off(result, by, utc_now())
@@ -59,6 +59,14 @@ def run(arguments: argparse.Namespace) -> int:
     write_result(place, result)
     tell(f"written: {place}")
     return EXIT_DONE if result.passed else EXIT_FAILED
+
+
+def _resolved(folder: Path) -> Path:
+    """`folder` with the name that it has in its own folder: it may have been given as `.`."""
+    try:
+        return folder.resolve()
+    except (OSError, RuntimeError) as error:  # a loop of links, a name that is too long
+        raise BadInput(f"{folder!s:.300}: is no folder of a kit ({error!s:.100}).") from error
 
 
 def checked_name(by: str) -> str:

@@ -74,7 +74,11 @@ def open_kit(folder: Path) -> OpenKit:
             not what its case's engine takes or gives.
     """
     path = folder / KIT_FILE
-    if not path.is_file():
+    try:
+        found = path.is_file()
+    except OSError:  # a name that is too long, or a folder that is not ours
+        found = False
+    if not found:
         raise BadInput(f"{folder}: is no probe kit, there is no {KIT_FILE} in it; `rknn-tts probe ENGINE` writes one.")
     kit = _read_kit(path, read_json(path, "a kit"))
     for name, digest in kit.files.items():

@@ -5,8 +5,6 @@ Python 3.8, numpy only: this file runs on the board.
 
 from __future__ import annotations
 
-import os
-import secrets
 from pathlib import Path
 from typing import Sequence
 
@@ -14,6 +12,7 @@ from rknn_tts_runtime.faults import BadInput, RunFault
 from rknn_tts_runtime.json_keys import read_json
 from rknn_tts_runtime.probing.comparison import OutputFigure, worst
 from rknn_tts_runtime.probing.result import BOARD_BACKEND, RESULT_SCHEMA, CaseResult, Clock, ProbeResult, result_text
+from rknn_tts_runtime.whole_file import check_place, write_whole
 
 _MHZ = 1_000_000
 _MIB = 1 << 20
@@ -39,18 +38,13 @@ def report_lines(result: ProbeResult) -> list[str]:
     return lines
 
 
-def check_place(path: Path) -> None:
+def check_result_place(path: Path) -> None:
     """See that a result can be written at `path`, and replaces nothing but another one; nothing is written yet.
 
     Raises:
         BadInput: it cannot, or would.
     """
-    if path.is_dir() or not path.parent.is_dir():
-        what = "is a folder" if path.is_dir() else f"there is no folder {path.parent}"
-        raise BadInput(f"--out {path}: {what}; name a file in a folder that is there.")
-    if not os.access(str(path.parent), os.W_OK):
-        raise BadInput(f"--out {path}: its folder cannot be written; name a file in another.")
-    if not path.exists():
+    if not check_place(path):
         return
     try:
         data = read_json(path, "a result")
@@ -66,17 +60,8 @@ def write_result(path: Path, result: ProbeResult) -> None:
     Raises:
         RunFault: the folder cannot be written, or the disk is full; an earlier file is as it was.
     """
-    temporary = path.with_name(f".probe-{secrets.token_hex(8)}.partial")
     try:
-        try:
-            with temporary.open("xb") as file:
-                file.write(result_text(result).encode("utf-8", "backslashreplace"))
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.replace(path)
-        finally:
-            if temporary.exists():
-                temporary.unlink()
+        write_whole(path, result_text(result).encode("utf-8", "backslashreplace"))
     except OSError as error:
         raise RunFault(f"{path}: cannot be written ({error.strerror}); --out names another place.") from error
 

@@ -81,3 +81,11 @@ def test_wrong_options_are_refused_before_anything_runs(tmp_path: Path, words: l
 def test_folder_that_is_no_kit_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="is no probe kit"):
         run(tmp_path)
+
+
+def test_folder_that_cannot_be_a_kits_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a").symlink_to(tmp_path / "b")
+    (tmp_path / "b").symlink_to(tmp_path / "a")
+    for folder in ("/", tmp_path / "a", tmp_path / ("a" * 256), tmp_path / "gone"):
+        with pytest.raises(BadInput, match=r"is no probe kit|is no folder of a kit"):
+            run(folder, "--backend", "onnx")

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from rknn_tts_runtime.faults import BadInput, RunFault
 from rknn_tts_runtime.probing.kit_reading import open_kit
-from rknn_tts_runtime.probing.report import NO_BOARD, check_place, report_lines, write_result
+from rknn_tts_runtime.probing.report import NO_BOARD, check_result_place, report_lines, write_result
 from rknn_tts_runtime.probing.result import ProbeResult, result_text, signed_off
 from rknn_tts_runtime.probing.run import run_kit
 
@@ -52,7 +52,7 @@ def test_result_of_twins_says_that_no_board_was_probed(result: ProbeResult) -> N
 def test_result_is_written_whole(result: ProbeResult, tmp_path: Path) -> None:
     place = tmp_path / "r.json"
     write_result(place, result)
-    check_place(place)
+    check_result_place(place)
     assert place.read_text(encoding="utf-8") == result_text(result)
 
 
@@ -75,15 +75,15 @@ def test_place_that_cannot_be_written_or_holds_something_else_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place = tmp_path / "r.json"
-    check_place(place)
+    check_result_place(place)
     for text in ("", "{}", '{"schema": "rknn-tts/engine/1"}'):
         place.write_text(text, encoding="utf-8")
         with pytest.raises(BadInput, match="is no result of a probe, and would be replaced"):
-            check_place(place)
+            check_result_place(place)
     monkeypatch.setattr("os.access", lambda path, mode: False)
     with pytest.raises(BadInput, match="its folder cannot be written"):
-        check_place(tmp_path / "new.json")
+        check_result_place(tmp_path / "new.json")
     with pytest.raises(BadInput, match="is a folder"):
-        check_place(tmp_path)
+        check_result_place(tmp_path)
     with pytest.raises(BadInput, match="there is no folder"):
-        check_place(tmp_path / "gone" / "r.json")
+        check_result_place(tmp_path / "gone" / "r.json")
