@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from rknn_tts_runtime.probing.arrays import DTYPES
 from rknn_tts_runtime.probing.kit import ENGINE
 
 from contracts.errors import UserInput
@@ -19,6 +20,9 @@ from rknn_tts.probe.bounds import bounds_of
 from rknn_tts.probe.kit_files import Draft
 from rknn_tts.probe.subject import Probed
 from rknn_tts.verify_gates import regtask_name
+
+HELD = tuple(dtype.name for dtype in DTYPES.values())
+"""Types of the arrays that a kit holds."""
 
 Array = NDArray[Any]
 Outputs = Mapping[str, Array]
@@ -34,6 +38,7 @@ def engine_draft(probed: Probed) -> tuple[Draft, tuple[str, ...]]:
         ToolFailure: onnxruntime failed.
     """
     manifest, where = probed.manifest, str(probed.twin)
+    _check_types(manifest, where)
     feeds, inputs, notes = _feeds(probed)
     run = Session(probed.model, name=where).run
     expected, by_original = _expected([run(feed) for feed in feeds], carried_originals(probed.model, where))
@@ -86,6 +91,12 @@ def _feeds(probed: Probed) -> tuple[Sequence[Feed], str, list[str]]:
     return feeds, inputs, notes
 
 
+def _check_types(manifest: Manifest, where: str) -> None:
+    for spec in (*manifest.inputs, *manifest.outputs):
+        if spec.dtype not in HELD:
+            raise UserInput(f"{where}: {spec.name} is of {spec.dtype}, and a kit holds {' and '.join(HELD)} only.")
+
+
 def _check_feed(feed: Feed, manifest: Manifest, where: str) -> None:
     specs = {spec.name: (spec.shape, spec.dtype) for spec in manifest.inputs}
     given = {name: (tuple(np.shape(array)), np.asarray(array).dtype.name) for name, array in feed.items()}
@@ -93,9 +104,6 @@ def _check_feed(feed: Feed, manifest: Manifest, where: str) -> None:
         raise UserInput(
             f"{where}: carries inputs {given!s:.200}, and the engine takes {specs!s:.200}: build the engine again."
         )
-    for name, (_, dtype) in specs.items():
-        if dtype not in ("float32", "int64"):
-            raise UserInput(f"{where}: the input {name} is of {dtype}; a kit holds float32 and int64.")
 
 
 def _expected(own: Sequence[Outputs], originals: Sequence[Outputs]) -> tuple[tuple[Outputs, ...], bool]:

@@ -41,6 +41,7 @@ class MicroGraph:
         expected: what is right for each.
         proof: what is known of it.
         rewritten: what its passes returned.
+        disabled_rules: fuse rules of the toolkit that are left out.
     """
 
     stem: str
@@ -50,6 +51,7 @@ class MicroGraph:
     expected: Sequence[Outputs]
     proof: Proof
     rewritten: Sequence[Rewritten] = ()
+    disabled_rules: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,7 @@ class Workshop:
         request: its options on the toolkit count.
         target: for which chip.
         toolkit: by which version of the toolkit.
+        accepted: hardware fields that the engine at hand was built past, as `--accept-regtask` takes them.
         folder: the kit's, where their files go.
         work: where a graph is put while it is compiled.
         steps: the cache.
@@ -69,6 +72,7 @@ class Workshop:
     request: Request
     target: str
     toolkit: str
+    accepted: tuple[str, ...]
     folder: Path
     work: Path
     steps: Steps
@@ -90,6 +94,7 @@ def compiled(graph: MicroGraph, name: str, kind: str, what: str, proves: Sequenc
         target=shop.target,
         toolkit=shop.toolkit,
         output=str(shop.folder),
+        accept_regtask=list(shop.accepted),
     )
     finished = finish_engine(wanted, shop.target, _source(graph, shop.target, shop.work), shop.steps, shop.say)
     publication = publication_of(finished)
@@ -116,7 +121,16 @@ def compiled(graph: MicroGraph, name: str, kind: str, what: str, proves: Sequenc
 def _source(graph: MicroGraph, target: str, work: Path) -> OnnxSource:
     path = work / f"{graph.stem}.onnx"
     write_onnx(graph.model, path)
-    bare = Contract(None, None, graph.source, inputs=(), outputs=(), thresholds={SIMULATOR: FLOOR_DB}, cuts_for=target)
+    bare = Contract(
+        None,
+        None,
+        graph.source,
+        inputs=(),
+        outputs=(),
+        thresholds={SIMULATOR: FLOOR_DB},
+        cuts_for=target,
+        disabled_rules=graph.disabled_rules,
+    )
     return OnnxSource(
         graph=path,
         stem=graph.stem,

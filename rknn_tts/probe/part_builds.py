@@ -33,6 +33,7 @@ class PartBuilds:
         toolkit: which version of the toolkit.
         python: the converter environment's interpreter.
         accepted: keys that do not stop a build.
+        disabled_rules: fuse rules of the toolkit that are left out.
         steps: the cache.
     """
 
@@ -41,6 +42,7 @@ class PartBuilds:
     toolkit: str
     python: Path
     accepted: Collection[RegtaskKey]
+    disabled_rules: tuple[str, ...]
     steps: Steps
 
     @cached_property
@@ -57,6 +59,7 @@ class PartBuilds:
             "toolkit": self.toolkit,
             "environment": self.environment,
             "accepted": " ".join(map(str, sorted(self.accepted))),
+            "disabled": " ".join(self.disabled_rules),
         }
         try:
             folder = self.steps.folder("part", parts, lambda made: self._build(graph, made), BUILDERS)
@@ -80,6 +83,7 @@ class PartBuilds:
                 result_folder=folder / BUILD_FOLDER,
                 log=folder / "part.log",
                 accepted=self.accepted,
+                disable_rules=self.disabled_rules,
                 timeout_s=DEFAULT_TIMEOUT_S if asked_s is None else asked_s,
                 memory_limit_bytes=memory_limit_bytes(self.request.memory_gb),
             )

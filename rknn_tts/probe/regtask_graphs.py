@@ -10,7 +10,7 @@ import numpy as np
 import onnx_ir as ir
 from numpy.typing import NDArray
 
-from contracts.contract import Source
+from contracts.manifest import Manifest
 from gates.graphs import with_shapes
 from gates.session import Session
 from rknn_tts.carried import Feed
@@ -96,8 +96,10 @@ def _called(model: ir.Model, span: Span) -> str:
     return f"{len(nodes)} nodes ({named}), from {called(str(nodes[0].name or nodes[0].outputs[0].name))} on"
 
 
-def field_graph(part: FieldPart, number: int, model: ir.Model, feed: Feed, source: Source) -> MicroGraph:
+def field_graph(part: FieldPart, number: int, model: ir.Model, feed: Feed, whole: Manifest) -> MicroGraph:
     """The graph of `part`, the `number`th of its kit: it takes, and should give, what `model` has there on `feed`.
+
+    Its weights, and the toolkit's rules that are left out, are those of the engine of `whole`.
 
     Raises:
         ToolFailure: onnxruntime failed.
@@ -108,10 +110,11 @@ def field_graph(part: FieldPart, number: int, model: ir.Model, feed: Feed, sourc
     return MicroGraph(
         stem=f"{STEM}{number}",
         model=part.model,
-        source=source,
+        source=whole.source,
         feeds=[inputs],
         expected=[outputs],
         proof=Proof((), (), ()),
+        disabled_rules=whole.toolkit.disabled_rules,
     )
 
 

@@ -21,7 +21,7 @@ from engine.folders import new_folder
 from rknn_tts.hints import did_you_mean
 from rknn_tts.places import make_folder
 from rknn_tts.probe.engine_case import engine_draft, fields_of
-from rknn_tts.probe.forms import AUTO, CHOICES, chosen_forms, read_twin
+from rknn_tts.probe.forms import AUTO, CHOICES, NONE, chosen_forms, read_twin
 from rknn_tts.probe.kit_files import Draft, KitFolder
 from rknn_tts.probe.micro_engines import MicroGraph, Workshop, compiled
 from rknn_tts.probe.operator_graphs import operator_graph
@@ -99,7 +99,8 @@ def write_kit(request: Request, say: Say) -> WrittenKit:
     steps = open_steps(request.force, say.note)
     with _published(folder) as partial, tempfile.TemporaryDirectory(prefix="rknn-tts-probe-") as work:
         manifest, kit = probed.manifest, KitFolder(partial)
-        shop = Workshop(request, manifest.target, manifest.toolkit.version, partial, Path(work), steps, say)
+        accepted, toolkit = manifest.log.accepted, manifest.toolkit.version
+        shop = Workshop(request, manifest.target, toolkit, accepted, partial, Path(work), steps, say)
         say.step("running the twin on the engine's inputs")
         engine, notes = engine_draft(probed)
         drafts, more = _small_cases(probed, engine, choice, shop)
@@ -123,6 +124,8 @@ def _small_cases(probed: Probed, engine: Draft, choice: str, shop: Workshop) -> 
     drafts: list[Draft] = []
     notes: list[str] = []
     wanted = _operators(probed, choice, shop)
+    if probed.manifest.quantisation is not None and choice != NONE:
+        notes.append("The engine is of 8 bits, and the engines of its operators are of fp16.")
     for name, kind, what, proves, graph in chain(wanted, _fields(probed, engine, shop, notes)):
         if graph is None:
             notes.append(f"{name}: its passes leave it as it is on {shop.target}, so that there is no case of it.")
@@ -154,13 +157,13 @@ def _fields(probed: Probed, engine: Draft, shop: Workshop, notes: list[str]) -> 
     fields = fields_of(probed.manifest)
     if not fields:
         return
-    accepted = tuple(map(parse_accepted, probed.manifest.log.accepted))
+    accepted, rules = tuple(map(parse_accepted, shop.accepted)), probed.manifest.toolkit.disabled_rules
     python = converter_python(shop.toolkit)
-    builds = PartBuilds(shop.request, shop.target, shop.toolkit, python, accepted, shop.steps)
+    builds = PartBuilds(shop.request, shop.target, shop.toolkit, python, accepted, rules, shop.steps)
     parts = field_parts(probed.model, fields, builds.fields, shop.say)
     for number, part in enumerate(parts, start=1):
         what = f"the smallest part found to overflow {', '.join(part.fields)}: {part.what}; on the twin's own values"
-        graph = field_graph(part, number, probed.model, engine.feeds[0], probed.manifest.source)
+        graph = field_graph(part, number, probed.model, engine.feeds[0], probed.manifest)
         yield f"regtask_{number}", REGTASK, what, part.fields, graph
     alone = [name for name in fields if not any(name in part.fields for part in parts)]
     if alone:

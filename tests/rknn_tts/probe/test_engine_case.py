@@ -161,3 +161,9 @@ def test_twin_that_was_damaged_is_told(tmp_path: Path) -> None:
     rewrite_manifest(tmp_path)
     with pytest.raises(UserInput, match="carries damaged feeds"):
         engine_draft(open_subject(path))
+
+
+def test_kit_is_refused_when_an_output_is_of_a_type_that_it_cannot_hold(tmp_path: Path) -> None:
+    path = subject(tmp_path, FEEDS, outputs=(TensorSpec("y", (1, 4), "int8"),))
+    with pytest.raises(UserInput, match=r"net\.onnx: y is of int8, and a kit holds float32 and int64 only"):
+        engine_draft(open_subject(path))

@@ -9,15 +9,13 @@ import onnx_ir as ir
 import pytest
 from onnx import TensorProto, helper
 
-from contracts.contract import Source
 from gates.graphs import with_shapes
 from rknn_tts.probe.regtask_graphs import field_graph, field_parts
 from rknn_tts.probe.regtask_search import MOST_BUILDS, MOST_S, Patience, Span, narrowed, part_of
 from tests.gates.small_graphs import chain, constant, model, tensor
 from tests.onnx_runs import run
 from tests.rknn_tts.workshop import Heard
-
-SOURCE = Source("net.onnx", "ab" * 32, "checkpoint")
+from tests.runtime.probing.kits import engine_manifest
 
 
 def holding(*places: int) -> Callable[[Span], bool]:
@@ -146,7 +144,7 @@ def test_part_is_fed_what_the_whole_graph_has_there() -> None:
     whole = chain("Abs", "Relu", "Tanh", "Neg", shape=(1, 2, 4))
     x = np.linspace(-2, 2, 8, dtype=np.float32).reshape(1, 2, 4)
     (part,) = field_parts(whole, ["one"], overflowing({"Tanh": "one"}), Heard())
-    graph = field_graph(part, 1, whole, {"x": x}, SOURCE)
+    graph = field_graph(part, 1, whole, {"x": x}, engine_manifest("net", b"RKNN", b""))
     (given,), (right,) = graph.feeds[0].values(), graph.expected[0].values()
     np.testing.assert_array_equal(given.ravel(), np.abs(x).ravel())
     np.testing.assert_allclose(right.ravel(), np.tanh(np.abs(x)).ravel(), rtol=1e-6)
