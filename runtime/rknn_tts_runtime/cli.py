@@ -14,7 +14,7 @@ from typing import Protocol, Sequence
 
 from rknn_tts_runtime import __version__
 from rknn_tts_runtime.commands.output import complain
-from rknn_tts_runtime.faults import EXIT_FAILED, EXIT_REFUSED, Fault
+from rknn_tts_runtime.faults import EXIT_FAILED, EXIT_REFUSED, BadInput, Fault
 
 PROGRAM = "python -m rknn_tts_runtime"
 
@@ -47,7 +47,7 @@ def main(arguments: Sequence[str]) -> int:
     """Run the command line `arguments`; its exit code."""
     parser, modules = _parser()
     try:
-        asked = parser.parse_args(list(arguments))
+        asked = _checked(parser.parse_args(list(arguments)))
         return modules[asked.command].run(asked)
     except Fault as fault:
         return _told(str(fault), fault.exit_code)
@@ -74,6 +74,18 @@ def _parser() -> tuple[argparse.ArgumentParser, dict[str, Command]]:
         modules[name] = module
         module.add_arguments(subparsers.add_parser(module.NAME, help=module.HELP, description=module.HELP))
     return parser, modules
+
+
+def _checked(asked: argparse.Namespace) -> argparse.Namespace:
+    """`asked`, whose values are all single ones.
+
+    Raises:
+        BadInput: a value was "--", which argparse before Python 3.13 takes away: it leaves an empty list.
+    """
+    for name, value in vars(asked).items():
+        if isinstance(value, list):
+            raise BadInput(f"--{name.replace('_', '-')}=--: two hyphens are no value of it; give another.")
+    return asked
 
 
 def _told(sentence: str, code: int) -> int:

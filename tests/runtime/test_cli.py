@@ -32,6 +32,14 @@ def test_main_refuses_what_is_no_command(arguments: list[str], capsys: pytest.Ca
     assert "usage: python -m rknn_tts_runtime" in capsys.readouterr().err
 
 
+def test_main_refuses_two_hyphens_as_a_value(capsys: pytest.CaptureFixture[str]) -> None:
+    # argparse before Python 3.13 takes `--=`'s value away and leaves a list; later ones hand "--" on, and that is told.
+    assert main(["check", "gone.json", "--library=--"]) == 2
+    assert main(["say", "--plan", "gone.json", "--out", "x.wav", "--text=--", "--family=--"]) == 2
+    said = capsys.readouterr().err.splitlines()
+    assert [line.startswith("refused: ") for line in said] == [True, True]
+
+
 @pytest.mark.parametrize(
     ("fault", "code", "said"),
     [
