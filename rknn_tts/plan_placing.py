@@ -167,7 +167,7 @@ def _check_needs(implementation: Implementation, found: Iterable[str], built: Se
 
 
 def _fits(role: Role, one: Built) -> bool:
-    return role.made_for is not None and bool(re.fullmatch(role.made_for, one.manifest.role or ""))
+    return role.takes(one.manifest.role)
 
 
 def _engines(role: Role, built: Sequence[Built], reference: bool, what: str) -> list[Path]:

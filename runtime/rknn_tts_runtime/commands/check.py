@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Sequence
+from typing import Mapping
 
 from rknn_tts_runtime.aperture_budget import ApertureBudget, as_mib, cost_of
 from rknn_tts_runtime.backends.engine import Backend
@@ -16,9 +16,10 @@ from rknn_tts_runtime.commands.chosen_backend import NPU, add_backend_arguments,
 from rknn_tts_runtime.commands.output import tell
 from rknn_tts_runtime.commands.utterance import add_plan_arguments
 from rknn_tts_runtime.engine_file import short_contract_of
-from rknn_tts_runtime.faults import EXIT_DONE, Fault
+from rknn_tts_runtime.faults import EXIT_DONE, Fault, Mismatch
 from rknn_tts_runtime.identity import check_digest, check_host, check_identity, check_stage, check_twin, identity_notes
 from rknn_tts_runtime.manifest import EngineManifest, manifest_of
+from rknn_tts_runtime.plans.definition import RKNN, Role, family_of
 from rknn_tts_runtime.plans.plan import Component, Plan
 from rknn_tts_runtime.plans.reading import read_plans
 
@@ -45,6 +46,8 @@ def run(arguments: argparse.Namespace) -> int:
         RunFault: the backend's library is not on this machine.
     """
     plans = read_plans(arguments.plan, arguments.model, arguments.family)
+    if arguments.family is not None:
+        plans = {arguments.family: plans[arguments.family]}
     checker = _Checker(chosen_backend(arguments), arguments.load)
     for plan in plans.values():
         for component in plan.components.values():
@@ -62,16 +65,16 @@ class _Checker:
         self._backend = backend
         self._load = load
         self._budget = ApertureBudget()
-        self._costs: list[int] = []
+        self._costs: dict[Path, int] = {}
         self.exit_code = EXIT_DONE
 
     def check(self, plan: Plan, component: Component) -> None:
         """Check all engines of `component`, and its host half against each of them."""
-        hosts = component.artifacts.get(HOST, ())
+        roles = _roles_of(plan, component)
         for role, files in component.artifacts.items():
-            for file in files if role != HOST else ():
+            for file in files if roles[role].is_engine else ():
                 try:
-                    facts = self._engine(plan, component, file, hosts)
+                    facts = self._engine(plan, component, roles[role], file)
                 except Fault as fault:
                     self.exit_code = max(self.exit_code, fault.exit_code)
                     facts = [f"refused: {fault}"]
@@ -81,22 +84,23 @@ class _Checker:
         """Say whether all engines fit into the address space at once."""
         if not self._costs:
             return
-        total = sum(self._costs)
+        total = sum(self._costs.values())
         fits = "fit into one process" if total <= self._budget.budget_bytes else "do not fit into one process at once"
         tell(f"together: {as_mib(total)} of {as_mib(self._budget.budget_bytes)}: they {fits}")
 
-    def _engine(self, plan: Plan, component: Component, file: Path, hosts: Sequence[Path]) -> list[str]:
+    def _engine(self, plan: Plan, component: Component, role: Role, file: Path) -> list[str]:
         manifest = manifest_of(file)
         check_stage(manifest, plan.family, component.name)
+        _check_role(manifest, component, role, _roles_of(plan, component))
         check_identity(manifest, short_contract_of(file), soc() if self._backend.name == NPU else None)
         check_digest(manifest)
         if manifest.host_sha256 is not None:
-            for host in hosts:
+            for host in component.artifacts.get(HOST, ()):
                 check_host(manifest, host)
         if self._backend.name != NPU:
             check_twin(manifest)
         cost = cost_of(manifest, self._backend.memory(manifest))
-        self._costs.append(cost.context_bytes)
+        self._costs[file.resolve()] = cost.context_bytes  # of one engine in two roles once: it is loaded once
         if self._load:
             self._backend.open(manifest).close()
         return [
@@ -105,6 +109,31 @@ class _Checker:
             *([] if manifest.data.get("board") else ["not measured on a board"]),
             *identity_notes(manifest),
         ]
+
+
+def _roles_of(plan: Plan, component: Component) -> Mapping[str, Role]:
+    """The artifact roles of `component`, by name."""
+    family = family_of(plan.family)
+    definition = family.component(component.name) if family else None
+    implementation = definition.implementation(RKNN) if definition else None
+    return {role.name: role for role in implementation.roles} if implementation else {}
+
+
+def _check_role(manifest: EngineManifest, component: Component, role: Role, roles: Mapping[str, Role]) -> None:
+    """Check that the engine was made for the role that the plan has it in, or has the one that it was made for as well.
+
+    Raises:
+        Mismatch: it was made for another.
+    """
+    fitting = [one.name for one in roles.values() if one.is_engine and one.takes(manifest.role)]
+    if role.name in fitting:
+        return
+    named = [file for name in fitting for file in component.artifacts.get(name, ())]
+    if manifest.engine not in named:  # Qwen3's main engine may be its window too
+        raise Mismatch(
+            f"{manifest.engine}: was made for the role {manifest.role or 'none'}, and the plan names it as "
+            f"{role.name}; name it as {' or '.join(fitting) or 'nothing there'}."
+        )
 
 
 def _geometry(manifest: EngineManifest) -> str:

@@ -10,6 +10,7 @@ Python 3.8, numpy only: this file runs on the board.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Union
 
@@ -50,6 +51,15 @@ class Role:
     ladder: bool = False
     beyond: bool = False
     beyond_ladder: bool = False
+
+    @property
+    def is_engine(self) -> bool:
+        """Whether its files are engines."""
+        return self.made_for not in (None, NO_ENGINE)
+
+    def takes(self, role: str | None) -> bool:
+        """Whether an engine was made for it whose manifest has the role `role`."""
+        return self.made_for is not None and re.fullmatch(self.made_for, role or "") is not None
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from rknn_tts_runtime.cli import main
 
-from tests.runtime.engine_folders import CONTRACT, HOST_FILE, STEM, write_engine
+from tests.runtime.engine_folders import CONTRACT, HOST_FILE, STEM, STEP_CONTRACT, write_engine
 
 
 def plan_in(folder: Path, **other: object) -> str:
@@ -52,3 +52,45 @@ def test_check_finds_an_engine_of_another_stage_and_goes_on(tmp_path: Path, caps
     said = capsys.readouterr().out
     assert "piper decoder" in said
     assert "make engine FAMILY=piper STAGE=decoder TARGET=rk3588" in said
+
+
+def kokoro_plan(folder: Path, **artifacts: str) -> str:
+    plan = {"generator": {"impl": "rknn", "artifacts": artifacts}}
+    (folder / "plan.json").write_text(json.dumps({"kokoro_tts.exec_plan": plan}))
+    return str(folder / "plan.json")
+
+
+def test_check_finds_an_engine_in_the_place_of_another_role(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    short = replace(CONTRACT, family="kokoro", stage="generator", role="short", window=None, host=None)
+    write_engine(tmp_path, short, short)
+    assert main(["check", "--backend", "onnx", kokoro_plan(tmp_path, main=f"{STEM}.rknn")]) == 2
+    assert "made for the role short, and the plan names it as main; name it as short." in capsys.readouterr().out
+
+
+def test_check_leaves_files_that_are_no_engines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    full = replace(CONTRACT, family="kokoro", stage="generator", role="full", window=None, host=None)
+    write_engine(tmp_path, full, full)
+    (tmp_path / "whole.onnx").write_bytes(b"an ONNX")
+    plan = kokoro_plan(tmp_path, main=f"{STEM}.rknn", full_length="whole.onnx", host="whole.onnx")
+    assert main(["check", "--backend", "onnx", plan]) == 0
+    assert "whole.onnx" not in capsys.readouterr().out
+
+
+def test_check_counts_an_engine_of_two_roles_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    step = replace(STEP_CONTRACT, role="main")
+    write_engine(tmp_path, step, step)
+    both = {"impl": "rknn", "artifacts": {"main": f"{STEM}.rknn", "window": f"./{STEM}.rknn"}}
+    (tmp_path / "plan.json").write_text(json.dumps({"qwen3_tts.exec_plan": {"speech_decoder": both}}))
+    assert main(["check", "--backend", "onnx", str(tmp_path / "plan.json")]) == 0
+    out = capsys.readouterr().out
+    assert out.count("takes 32 MiB (estimated)") == 2
+    assert out.endswith("together: 32 MiB of 3900 MiB: they fit into one process\n")
+
+
+def test_check_of_one_family_leaves_the_others(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_engine(tmp_path)
+    plan = json.loads(Path(plan_in(tmp_path)).read_text())
+    plan["kokoro_tts.exec_plan"] = {"generator": {"impl": "ggml"}}
+    (tmp_path / "plan.json").write_text(json.dumps(plan))
+    assert main(["check", "--backend", "onnx", str(tmp_path / "plan.json"), "--family", "kokoro"]) == 0
+    assert capsys.readouterr().out == "kokoro generator (ggml): is the host application's\n"
