@@ -4,6 +4,7 @@ hardware field of rk3566; and those of engines that are no more than files."""
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,20 +14,25 @@ import onnx
 import pytest
 from rknn_tts_runtime.backends.twins import TwinBackend
 from rknn_tts_runtime.probing.kit_reading import open_kit
+from rknn_tts_runtime.probing.result import result_text, signed_off
 from rknn_tts_runtime.probing.run import run_kit
 
 from contracts.errors import NotWritten, UserInput
 from contracts.files import write_whole
-from contracts.manifest import LogSummary
+from contracts.manifest import LogSummary, read_manifest
+from contracts.verdicts import Status
 from rknn_tts import pipeline
 from rknn_tts.blocks import plain_text
 from rknn_tts.present_probe import kit_blocks
 from rknn_tts.probe.write_kit import WrittenKit, write_kit
 from rknn_tts.request import Request
+from rknn_tts.verify import verify
+from rknn_tts.verify_gates import unproven_places
 from tests.gates.small_graphs import constant, row, tensor
 from tests.gates.small_graphs import proto as small_proto
 from tests.rknn_tts.probe.test_engine_case import FEEDS, subject
 from tests.rknn_tts.workshop import Heard
+from tests.runtime.probing.boards import write_board
 
 FIELDS = {"log.regtask:lite:0x4038:0:0x1fff", "log.regtask:lite:0x4038:16:0x1fff", "log.regtask:lite:0x5048:19:0x1fff"}
 """What rknn-toolkit2 2.3.2 logs of 32 channels of 27904 steps, a Piper decoder's last stage, for rk3566 (measured)."""
@@ -101,6 +107,29 @@ def test_kit_tells_what_it_holds(made: Made) -> None:
     assert "python -m rknn_tts_runtime probe engines/net.probe" in text
     assert "log.regtask:lite:0x4038:0:0x1fff" in text
     assert "carries no real inputs" not in text  # compile puts those that it judged on into the twin
+
+
+class TwinsForABoard(TwinBackend):
+    """Twins under the name of a board's backend: the road of a result, without a board."""
+
+    name = "librknnrt"
+
+
+def test_kit_that_a_board_passes_proves_every_field_of_the_manifest(made: Made, tmp_path: Path) -> None:
+    board = write_board(tmp_path / "board", soc="rk3566")
+    result = run_kit(open_kit(made.folder), TwinsForABoard(), lambda line: None, repeats=1, root=board)
+    at = "2026-11-30T12:00:00+00:00"
+    (tmp_path / "result.json").write_text(result_text(signed_off(result, "Ada", at)), encoding="utf-8")
+    for path in made.folder.parent.glob("net.*"):
+        if path.is_file():
+            shutil.copy(path, tmp_path / path.name)
+    before = unproven_places(read_manifest(tmp_path / "net.json"))
+    assert set(before) == FIELDS
+    done = verify(tmp_path / "net.rknn", tmp_path / "result.json")
+    assert done.failure is None
+    manifest = read_manifest(tmp_path / "net.json")
+    assert {manifest.verdicts[place].status for place in before.values()} == {Status.PASSED}
+    assert manifest.board is not None
 
 
 def kit_of(folder: Path, **options: Any) -> WrittenKit:
