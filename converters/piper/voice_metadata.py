@@ -48,4 +48,5 @@ def voice_metadata(voice: Voice) -> str:
         "phoneme_id_map": table,
         "frame": dict(zip(("begin", "pad", "end"), frame_of(table), strict=True)),
     }
-    return json.dumps(told, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+    # In ASCII: JSON can state characters that no file's text can hold.
+    return json.dumps(told, sort_keys=True, separators=(",", ":"))

@@ -61,7 +61,8 @@ class KokoroCard:
 def card_text(card: KokoroCard) -> str:
     """`card` as the host half carries it."""
     content = {field.name: getattr(card, field.name) for field in fields(card)}
-    return json.dumps({"family": FAMILY, **content, _VOCABULARY: dict(card.vocabulary)}, ensure_ascii=False)
+    # In ASCII: JSON can state characters that no file's text can hold.
+    return json.dumps({"family": FAMILY, **content, _VOCABULARY: dict(card.vocabulary)})
 
 
 def read_card(metadata: Mapping[str, str], host: Path) -> KokoroCard:

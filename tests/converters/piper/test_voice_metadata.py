@@ -67,6 +67,14 @@ def test_a_voice_without_json_tells_of_ids_only(tmp_path: Path) -> None:
     assert data["num_symbols"] == len(ALPHABET)
 
 
+def test_a_symbol_that_is_no_text_keeps_no_host_half_from_being_written(tmp_path: Path) -> None:
+    stray = {**voice_json()["phoneme_id_map"], "\ud800": [3]}  # half of a pair, as JSON can state it
+    path = write_voice(tmp_path / "voice.onnx")
+    path.with_name("voice.onnx.json").write_text(json.dumps({**voice_json(), "phoneme_id_map": stray}))
+    ir.save(host_half(open_voice(path)), tmp_path / "host.onnx")
+    assert json.loads(ir.load(tmp_path / "host.onnx").metadata_props[KEY])["phoneme_id_map"] == stray
+
+
 @pytest.mark.parametrize(
     ("changes", "key", "wanted"),
     [

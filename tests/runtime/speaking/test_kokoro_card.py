@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +54,11 @@ def test_card_is_written_as_documented_and_read_back() -> None:
 def test_card_that_is_not_as_it_must_be_is_refused(changed: dict[str, Any], says: str) -> None:
     with pytest.raises(BadInput, match=says):
         read_card({VOICE_METADATA: json.dumps({**WRITTEN, **changed})}, HOST)
+
+
+def test_card_is_text_that_a_file_can_hold_whatever_its_phonemes_are() -> None:
+    stray = replace(CARD, vocabulary={"\ud800": 1})  # half of a pair, as JSON can state it
+    assert read_card({VOICE_METADATA: card_text(stray).encode().decode()}, HOST) == stray
 
 
 def test_host_half_without_a_card_is_refused() -> None:
