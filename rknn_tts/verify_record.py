@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from rknn_tts_runtime.probing.kit import ENGINE
 
-from contracts.board import Board, BoardCase
+from contracts.board import Board, BoardCase, BoardOutput
 from contracts.manifest import Manifest
 from contracts.verdicts import Status, Verdict
 from cost.aperture import GATE as LOADED
@@ -29,8 +29,9 @@ def with_board(manifest: Manifest, board: Board) -> Manifest:
     Raises:
         UserInput: the manifest's REGTASK verdicts are not those of the fields in its log.
     """
-    decided = {name: cases for name, cases in _deciders(board.cases).items() if name in unproven_places(manifest)}
-    places = {name: unproven_places(manifest)[name] for name in decided}
+    unproven = unproven_places(manifest)
+    decided = {name: case for name, case in _deciders(board.cases, _together(manifest)).items() if name in unproven}
+    places = {name: unproven[name] for name in decided}
     before = {name: manifest.verdicts[place] for name, place in places.items()}
     verdicts = list(manifest.verdicts)
     for name, place in places.items():
@@ -62,28 +63,43 @@ def case_verdict(case: BoardCase) -> Verdict:
     return _figured(Verdict(gate=f"{BOARD_GATE}.{case.name}", status=Status.PASSED, detail=case.what), case)
 
 
-def _deciders(cases: Iterable[BoardCase]) -> dict[str, BoardCase]:
+def _together(manifest: Manifest) -> frozenset[str]:
+    """The outputs that the simulator's one verdict is on: all without a verdict of their own (`gates.simulator`)."""
+    gates = {verdict.gate for verdict in manifest.verdicts}
+    return frozenset(spec.name for spec in manifest.outputs if f"{SIMULATOR}.{spec.name}" not in gates)
+
+
+def _deciders(cases: Iterable[BoardCase], together: frozenset[str]) -> dict[str, BoardCase]:
     """By verdict the case that decides it: of several one that failed, else the one least above its bound."""
     found: dict[str, BoardCase] = {}
     for case in cases:
-        for name, decider in (*((name, case) for name in case.proves), *_of_the_engine(case)):
+        for name, decider in (*((name, case) for name in case.proves), *_of_the_engine(case, together)):
             found[name] = min(found.get(name, decider), decider, key=_standing)
     return found
 
 
-def _of_the_engine(case: BoardCase) -> Iterable[tuple[str, BoardCase]]:
+def _of_the_engine(case: BoardCase, together: frozenset[str]) -> Iterable[tuple[str, BoardCase]]:
     """What the engine's own case decides without saying so, where no PC could: that it loads, and what it gives.
 
-    Its bounds are those that the simulator's outputs would have been judged by.
+    Its bounds are those that the simulator's outputs would have been judged by. The verdict on several outputs
+    `together` fails with one of them, and is passed where none was left out.
     """
     if case.kind != ENGINE:
         return
     ran = bool(case.outputs)
     yield LOADED, replace(case, passed=ran, outputs=(), what="it was loaded and run" if ran else "it was not run")
-    yield SIMULATOR, case
+    shared = _judged(case, tuple(output for output in case.outputs if output.name in together))
+    complete = bool(together) and together <= {output.name for output in shared.outputs}
+    if complete or not (ran and shared.passed):
+        yield SIMULATOR, shared
     for output in case.outputs:
-        passed = output.snr_db is not None and output.snr_db >= output.bound_db
-        yield f"{SIMULATOR}.{output.name}", replace(case, passed=passed, outputs=(output,))
+        yield f"{SIMULATOR}.{output.name}", _judged(case, (output,))
+
+
+def _judged(case: BoardCase, outputs: tuple[BoardOutput, ...]) -> BoardCase:
+    """`case` as it is of these of its outputs alone."""
+    reached = all(output.snr_db is not None and output.snr_db >= output.bound_db for output in outputs)
+    return replace(case, passed=bool(case.outputs) and reached, outputs=outputs)
 
 
 def _standing(case: BoardCase) -> tuple[bool, float]:

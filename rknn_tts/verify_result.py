@@ -15,12 +15,13 @@ from contracts.board import Board, BoardCase, BoardConditions, BoardMemory, Boar
 from contracts.errors import UserInput
 from contracts.manifest import Manifest
 from contracts.serial import from_json, parse_json
-from rknn_tts.probe.bounds import bounds_of
-from rknn_tts.verify_gates import verdict_places
+from rknn_tts.probe.bounds import FLOOR_DB, bounds_of
+from rknn_tts.verify_gates import REGTASK_GATE, verdict_places
 
 PASS_GATES = "pass."
 """How gates of passes begin: a board says something of what they rewrote, and their own verdicts stay."""
 
+_ANEW = "make a kit of the engine as it is now"
 _AGAIN = "run the kit again: python -m rknn_tts_runtime probe FOLDER"
 
 
@@ -75,14 +76,19 @@ def check_of_engine(path: Path, result: ProbeResult, manifest: Manifest) -> None
     if soc is not None and soc.removesuffix("s") != manifest.target:
         raise UserInput(f"{path}: is of a board with an {soc}, and the engine is for {manifest.target}.")
     _check_engine_cases(path, result, manifest)
+    _check_other_cases(path, result)
     known = verdict_places(manifest)
     for case in result.cases:
-        strange = [name for name in case.proves if name not in known and not name.startswith(PASS_GATES)]
-        if strange:
-            raise UserInput(
-                f"{path}: its case {case.name} is to prove {strange[0]}, of which the engine's manifest has no "
-                "verdict; make a kit of the engine as it is now."
-            )
+        for name in case.proves:
+            if name.startswith(PASS_GATES):
+                continue
+            if name not in known:
+                raise UserInput(
+                    f"{path}: its case {case.name} is to prove {name}, of which the engine's manifest has no verdict; "
+                    f"{_ANEW}."
+                )
+            if not name.startswith(f"{REGTASK_GATE}:"):
+                raise UserInput(f"{path}: its case {case.name} is to prove {name}, which no case alone does; {_ANEW}.")
 
 
 def board_of(result: ProbeResult) -> Board:
@@ -138,15 +144,34 @@ def _check_engine_cases(path: Path, result: ProbeResult, manifest: Manifest) -> 
     cases = _engine_cases(result)
     if not cases:
         raise UserInput(f"{path}: has no case of the engine itself, so it says nothing about it; make a kit of it.")
+    strange = next((case for case in result.cases if case.kind == ENGINE and case not in cases), None)
+    if strange is not None:
+        raise UserInput(f"{path}: its case {strange.name} is of another engine than the others; {_ANEW}.")
     least_db, _ = bounds_of(manifest)
     for case in cases:
         for figure in case.outputs:
-            least = least_db.get(figure.name)
-            if least is not None and figure.bound_db < least:
+            if figure.name not in least_db:
+                raise UserInput(
+                    f"{path}: its case {case.name} compares '{figure.name}', which is no output of the engine; {_ANEW}."
+                )
+            if figure.bound_db < least_db[figure.name]:
                 raise UserInput(
                     f"{path}: its case {case.name} asks {figure.bound_db:g} dB of '{figure.name}', and the engine's "
-                    f"own bound is {least:g} dB; make a kit of the engine as it is now."
+                    f"own bound is {least_db[figure.name]:g} dB; {_ANEW}."
                 )
+
+
+def _check_other_cases(path: Path, result: ProbeResult) -> None:
+    """See that small engines were held to bounds as kits have them."""
+    for case in result.cases:
+        if case.kind == ENGINE:
+            continue
+        low = next((figure for figure in case.outputs if figure.bound_db < FLOOR_DB), None)
+        if low is not None:
+            raise UserInput(
+                f"{path}: its case {case.name} asks {low.bound_db:g} dB of '{low.name}', and no case of a kit asks "
+                f"less than {FLOOR_DB:g} dB; {_ANEW}."
+            )
 
 
 def _outputs(case: CaseResult) -> tuple[BoardOutput, ...]:

@@ -270,7 +270,14 @@ def refused(engine: Path, place: Path) -> str:
             lambda d: d["cases"][0]["outputs"][0].update(bound_db=39.9),
             "asks 39.9 dB of 'y', and the engine's own",
         ),
+        (lambda d: d["cases"][1].update(kind="engine"), "its case field is of another engine"),
+        (lambda d: d["cases"][0]["outputs"][0].update(name="z"), "compares 'z', which is no output of the engine"),
+        (
+            lambda d: d["cases"][1]["outputs"][0].update(bound_db=39.9),
+            "its case field asks 39.9 dB of 'y', and no case of a kit asks less than 40 dB",
+        ),
         (lambda d: d["cases"][1].update(proves=["log.regtask:v2:0x1:0:0x1"]), "has no verdict"),
+        (lambda d: d["cases"][1].update(proves=["structure.operators"]), "to prove structure.operators, which no case"),
         (lambda d: d["cases"][0]["outputs"][0].update(snr_db=[]), "snr_db: float was expected"),
     ],
 )

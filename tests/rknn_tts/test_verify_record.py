@@ -5,6 +5,7 @@ import dataclasses
 import pytest
 
 from contracts.board import Board, BoardCase, BoardOutput
+from contracts.contract import TensorSpec
 from contracts.manifest import LogSummary, Manifest
 from contracts.verdicts import Status, Verdict, passed, unproven
 from rknn_tts.verify_record import failed_notes, with_board, without_board
@@ -13,7 +14,11 @@ from tests.contracts.samples import BOARD, MANIFEST
 LOADS = unproven("log.aperture", "only a board can tell", 3950.0, "MiB")
 SIMULATED = (unproven("simulator", "there was no memory"), unproven("simulator.cache", "there was no memory"))
 BARE = dataclasses.replace(
-    MANIFEST, log=LogSummary(), board=None, verdicts=(passed("structure.fields"), LOADS, *SIMULATED)
+    MANIFEST,
+    log=LogSummary(),
+    board=None,
+    outputs=(TensorSpec("audio", (1, 4)), TensorSpec("cache", (1, 4))),
+    verdicts=(passed("structure.fields"), LOADS, *SIMULATED),
 )
 AUDIO, CACHE = BoardOutput("audio", 50.0, 40.0, 0.1), BoardOutput("cache", 43.0, 45.0, 0.2)
 
@@ -35,7 +40,7 @@ def test_engine_that_ran_was_loaded_and_its_outputs_are_judged_in_the_simulators
     assert told(with_board(BARE, found(engine_case(AUDIO, CACHE)))) == {
         "structure.fields": (Status.PASSED, None, None),
         "log.aperture": (Status.PASSED, 3950.0, None),
-        "simulator": (Status.FAILED, 43.0, 45.0),
+        "simulator": (Status.PASSED, 50.0, 40.0),
         "simulator.cache": (Status.FAILED, 43.0, 45.0),
         "board.engine": (Status.FAILED, 43.0, 45.0),
     }
@@ -43,9 +48,19 @@ def test_engine_that_ran_was_loaded_and_its_outputs_are_judged_in_the_simulators
     assert told(with_board(BARE, found(engine_case(AUDIO))))["simulator.cache"] == (Status.UNPROVEN, None, None)
 
 
+def test_simulators_verdict_on_all_outputs_needs_all_of_them() -> None:
+    whole = dataclasses.replace(BARE, verdicts=(unproven("simulator", "there was no memory"),))
+    assert told(with_board(whole, found(engine_case(AUDIO))))["simulator"] == (Status.UNPROVEN, None, None)
+    low = dataclasses.replace(AUDIO, snr_db=30.0)
+    assert told(with_board(whole, found(engine_case(low))))["simulator"] == (Status.FAILED, 30.0, 40.0)
+    both = told(with_board(whole, found(engine_case(AUDIO, dataclasses.replace(CACHE, snr_db=46.0)))))
+    assert both["simulator"] == (Status.PASSED, 46.0, 45.0)
+
+
 def test_engine_that_was_refused_fails_what_only_loading_it_tells() -> None:
     manifest = with_board(BARE, found(engine_case(problem="it could not be loaded: rknn_init failed with code -4.")))
     assert told(manifest)["log.aperture"] == (Status.FAILED, 3950.0, None)
+    assert told(manifest)["simulator"] == (Status.FAILED, None, None)
     assert manifest.verdicts[1].detail == (
         "on a board, case engine: it was not run. Before: only a board can tell "
         "(it could not be loaded: rknn_init failed with code -4)"
