@@ -104,10 +104,10 @@ class KeyReader:
         """A whole number within bounds."""
         return self.as_whole(key, self.found(key), least, most)
 
-    def optional_whole(self, key: str, least: int) -> int | None:
+    def optional_whole(self, key: str, least: int, most: int = LARGEST_NUMBER) -> int | None:
         """The same, or None where there is none."""
         value = self.found(key)
-        return None if value is None else self.as_whole(key, value, least)
+        return None if value is None else self.as_whole(key, value, least, most)
 
     def number(self, key: str) -> float:
         """A finite number from 0."""

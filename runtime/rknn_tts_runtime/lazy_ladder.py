@@ -16,10 +16,7 @@ from rknn_tts_runtime.aperture_budget import APERTURE_BYTES, ApertureBudget, Con
 from rknn_tts_runtime.backends.engine import Backend, Engine
 from rknn_tts_runtime.faults import BadInput, RunFault
 from rknn_tts_runtime.manifest import EngineManifest
-from rknn_tts_runtime.npu.api import CODE_MALLOC_FAIL, CODE_MODEL_INVALID
-
-NO_ROOM_CODES = (CODE_MALLOC_FAIL, CODE_MODEL_INVALID)
-"""What `rknn_init` returned on the reference's board where the driver had no addresses left."""
+from rknn_tts_runtime.npu.failures import NO_ROOM_CODES
 
 
 class _Loaded(NamedTuple):

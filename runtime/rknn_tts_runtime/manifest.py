@@ -21,8 +21,11 @@ from rknn_tts_runtime.json_keys import read_json as read_json
 
 ENGINE_SCHEMA = "rknn-tts/engine/1"
 
-LARGEST_TENSOR_BYTES = 1 << 32
-"""Of a tensor that is believed: the NPU's address space is of 32 bits."""
+LARGEST_TENSOR_BYTES = (1 << 32) - 1
+"""Of a tensor that is believed: the RKNN API has sizes of 32 bits."""
+
+HIGHEST_SAMPLE_RATE = 768_000
+"""In Hz, of a voice that is believed: the highest that sound cards take; speech has 48000 at most."""
 
 MOST_MAPPED = 1 << 48
 """Of bytes that an engine is believed to map: one of 900 frames asked for 4710850560, more than there are addresses
@@ -248,7 +251,7 @@ def _window(read: KeyReader) -> WindowInfo:
     sizes = {name: read.whole(f"window.{name}", bound) for name, bound in least.items()}
     if sizes["left"] + sizes["emitted"] + sizes["right"] != sizes["frames"]:
         raise read.wrong("window", sizes, "left + emitted + right = frames")
-    return WindowInfo(**sizes, sample_rate=read.optional_whole("window.sample_rate", 1))
+    return WindowInfo(**sizes, sample_rate=read.optional_whole("window.sample_rate", 1, HIGHEST_SAMPLE_RATE))
 
 
 def _step(read: KeyReader) -> StepInfo:
@@ -256,7 +259,7 @@ def _step(read: KeyReader) -> StepInfo:
     sizes = {name: read.whole(f"step.{name}", bound) for name, bound in least.items()}
     if sizes["context"] + sizes["emitted"] != sizes["codes"]:
         raise read.wrong("step", sizes, "context + emitted = codes")
-    return StepInfo(**sizes, sample_rate=read.optional_whole("step.sample_rate", 1))
+    return StepInfo(**sizes, sample_rate=read.optional_whole("step.sample_rate", 1, HIGHEST_SAMPLE_RATE))
 
 
 def cache_numel_of(read: KeyReader) -> int | None:

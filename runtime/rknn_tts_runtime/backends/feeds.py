@@ -40,7 +40,7 @@ def fitted(inputs: Sequence[TensorInfo], feed: Mapping[str, Array], whose: str =
 def reshaped(array: Array, shape: tuple[int, ...]) -> Array | None:
     """`array` in the shape `shape`, where they differ in axes of one, or `array` is flat; None where it cannot be."""
     flat = array.ndim == 1 and array.size == np.prod(shape, dtype=np.int64)
-    if not flat and _without_ones(array.shape) != _without_ones(shape):
+    if not flat and without_ones(array.shape) != without_ones(shape):
         return None
     return array.reshape(shape)
 
@@ -54,5 +54,6 @@ def _fitted(info: TensorInfo, array: Array, whose: str) -> Array:
     return np.ascontiguousarray(fit).reshape(info.shape)
 
 
-def _without_ones(shape: Sequence[int]) -> list[int]:
+def without_ones(shape: Sequence[int]) -> list[int]:
+    """The axes of `shape` that are no one: all that an order of elements depends on."""
     return [size for size in shape if size != 1]

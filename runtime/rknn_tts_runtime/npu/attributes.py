@@ -22,6 +22,7 @@ from typing import NamedTuple, Sequence
 import numpy as np
 
 from rknn_tts_runtime.backends.engine import Array
+from rknn_tts_runtime.backends.feeds import without_ones
 from rknn_tts_runtime.faults import Mismatch
 from rknn_tts_runtime.manifest import TensorInfo
 from rknn_tts_runtime.npu import api
@@ -136,17 +137,13 @@ def _port(engine: object, kind: str, info: TensorInfo, index: int, told: Attribu
     if (
         told.format not in (api.FORMAT_NCHW, api.FORMAT_NHWC, api.FORMAT_UNDEFINED)
         or told.elements != elements
-        or (told.shape != expected if turned else _without_ones(told.shape) != _without_ones(expected))
+        or (told.shape != expected if turned else without_ones(told.shape) != without_ones(expected))
     ):
         raise Mismatch(
             f"{engine}: it tells of {told} with {told.elements} elements; its manifest of {info.name!r} "
             f"{list(info.shape)} with {elements}. Copy the engine and its manifest together, or compile it again."
         )
     return Port(info, index, told.format, _TYPES[info.dtype], told.shape, turned, told.raw)
-
-
-def _without_ones(shape: Sequence[int]) -> list[int]:
-    return [size for size in shape if size != 1]
 
 
 def _named(names: Sequence[str], number: int) -> str:

@@ -181,6 +181,12 @@ class Context:
         memory = self._library.create_memory(self._context, size)
         if memory is None:
             raise call_failure(self.engine, "rknn_create_mem", api.CODE_MALLOC_FAIL, self.versions)
+        if not memory.contents.virt_addr or memory.contents.size < size:  # nothing may be written there
+            self.unbind(memory)
+            raise RunFault(
+                f"{self.engine}: the buffer of '{port.info.name}' is not one of {size} bytes that the CPU reaches; run "
+                f"without zero-copy.{told_versions(self.versions)}"
+            )
         attributes = api.TensorAttr.from_buffer_copy(port.raw)
         attributes.type, attributes.fmt, attributes.pass_through = port.type, port.format, 0
         try:

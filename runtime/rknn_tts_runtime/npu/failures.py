@@ -86,7 +86,7 @@ MEANINGS = {
 }
 """By code; the two names with INCOMPATILE are spelt so in the header."""
 
-_REFUSED_BY_DRIVER = (api.CODE_MALLOC_FAIL, api.CODE_MODEL_INVALID)
+NO_ROOM_CODES = (api.CODE_MALLOC_FAIL, api.CODE_MODEL_INVALID)
 """What `rknn_init` returned where addresses ran out (reference)."""
 
 _REFUSED_BY_AGE = (
@@ -140,11 +140,12 @@ def load_failure(known: Loaded, code: int, versions: Versions) -> RunFault:
         known.file_fault
         or _other_chip(known, code)
         or _old_library(known, code, versions)
-        or (_full_address_space(known) + _perhaps_old(known, code, versions) if code in _REFUSED_BY_DRIVER else "")
+        or (_full_address_space(known) + _perhaps_old(known, code, versions) if code in NO_ROOM_CODES else "")
     )
     if not cause and code in MEANINGS:
         cause = f"What to do: {MEANINGS[code].remedy}."
-    return RunFault(f"{_what_failed(known.engine, 'rknn_init', code)}. {cause}{told_versions(versions)}", code)
+    sentence = f"{_what_failed(known.engine, 'rknn_init', code)}. {cause}".rstrip()
+    return RunFault(f"{sentence}{told_versions(versions)}", code)
 
 
 def told_versions(versions: Versions) -> str:

@@ -139,7 +139,7 @@ def version_in(path: Path) -> str | None:
 
 
 def _loaded(path: Path | None) -> ctypes.CDLL:
-    if path is not None and not path.is_file():
+    if path is not None and not _is_file(path):
         raise BadInput(f"{path}: there is no such library; name librknnrt.so, or leave it to the loader.")
     reasons = []
     for name in NAMES if path is None else (str(path.absolute()),):
@@ -155,6 +155,13 @@ def _loaded(path: Path | None) -> ctypes.CDLL:
             "vendor's runtime; on a PC the engines' twins run instead: --backend onnx."
         )
     raise RunFault(f"{reasons[0]}; this machine is {machine}: name the librknnrt.so made for it.")
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # a name that is too long, or a folder that is not ours
+        return False
 
 
 def _refusal(name: str, error: str) -> str:

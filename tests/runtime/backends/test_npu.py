@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -210,6 +211,31 @@ def test_first_engine_that_is_refused_carries_the_versions_that_files_name(
             backend.open(manifest)
         assert caught.value.code == code
         assert str(caught.value).endswith(f" (driver 0.9.6, api {VERSION})")
+
+
+def test_output_that_was_not_written_is_no_silence(
+    fake_npu: FakeNpu, manifest: EngineManifest, machine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake_npu.record(manifest, [(FEEDS[0], {"audio": np.ones(12, np.float32)})])
+    monkeypatch.setenv("FAKE_RKNN_UNWRITTEN", "1")
+    engine = NpuBackend(fake_npu.library, root=machine).open(manifest)
+    assert np.isnan(engine.run(FEEDS[0])["audio"]).all()
+    engine.close()
+
+
+def test_versions_that_were_told_are_kept_when_a_later_context_tells_none(
+    fake_npu: FakeNpu, manifest: EngineManifest, machine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake_npu.record(manifest, [])
+    monkeypatch.setenv("FAKE_RKNN_FAIL", "rknn_query:5@2=-1;rknn_init@3=-4")  # 5: RKNN_QUERY_SDK_VERSION
+    monkeypatch.setenv("FAKE_RKNN_DRIVER", "0.9.7")
+    backend = NpuBackend(fake_npu.library, root=machine)
+    engines = [backend.open(manifest), backend.open(manifest)]
+    with pytest.raises(RunFault, match=re.escape(f" (driver 0.9.7, api {VERSION})")):
+        backend.open(manifest)
+    assert backend.versions() == {"api": VERSION, "driver": "0.9.7"}
+    for engine in engines:
+        engine.close()
 
 
 def test_later_refusals_carry_the_versions_of_the_first_context(

@@ -6,7 +6,9 @@
  *   FAKE_RKNN_FAIL        what fails: `CALL[:COMMAND][@N]=CODE`, more of them after `;`. COMMAND is of rknn_query, N
  *                         the how-maniest call, all where it is left out. A CODE of `crash` ends the process.
  *   FAKE_RKNN_SHORT       `OUTPUT=BYTES`: this output comes with so many bytes less.
+ *   FAKE_RKNN_UNWRITTEN   1: outputs are said to come whole, and nothing is written.
  *   FAKE_RKNN_CORES       1: a chip with one core, where rknn_set_core_mask always fails.
+ *   FAKE_RKNN_UNREACHED   1: buffers of rknn_create_mem have no address; 2: they are too small.
  *   FAKE_RKNN_GROWN       bytes that this library's structures have more than the header's.
  *   FAKE_RKNN_API, FAKE_RKNN_DRIVER   versions.
  *   FAKE_RKNN_LOG         a file that calls are written to.
@@ -363,7 +365,7 @@ API int rknn_outputs_get(rknn_context handle, uint32_t n_outputs, rknn_output ou
         size_t size = now->size;
         if (atoi(shorter) == (int)one->index) size -= (size_t)atoi(strchr(shorter, '=') + 1);
         if (one->size < size) return CODE_OUTPUT_INVALID;
-        memcpy(one->buf, now->data, size);
+        if (!atoi(setting("FAKE_RKNN_UNWRITTEN", "0"))) memcpy(one->buf, now->data, size);
         one->size = (uint32_t)size;
     }
     return CODE_SUCCESS;
@@ -390,8 +392,9 @@ API int rknn_set_core_mask(rknn_context handle, rknn_core_mask mask) {
 API rknn_tensor_mem *rknn_create_mem(rknn_context handle, uint32_t size) {
     if (injected("rknn_create_mem") || !runnable(handle)) return NULL;
     rknn_tensor_mem *memory = calloc(1, sizeof *memory);
-    memory->virt_addr = malloc(size);
-    memory->size = size;
+    int unreached = atoi(setting("FAKE_RKNN_UNREACHED", "0"));
+    memory->virt_addr = unreached == 1 ? NULL : malloc(size);
+    memory->size = unreached == 2 ? size - 1 : size;
     live_memories++;
     return memory;
 }

@@ -29,7 +29,7 @@ FLOAT16, INT64 = 1, 8
 Run = tuple[Mapping[str, Array], Mapping[str, Array]]
 """What goes in and what comes out, by name."""
 
-SETTINGS = ("FAIL", "SHORT", "CORES", "GROWN", "API", "DRIVER", "LOG", "RECORDINGS")
+SETTINGS = ("FAIL", "SHORT", "UNWRITTEN", "CORES", "UNREACHED", "GROWN", "API", "DRIVER", "LOG", "RECORDINGS")
 
 
 def compiler() -> str:

@@ -74,6 +74,7 @@ def test_tensors_are_found_by_name_and_keep_their_number() -> None:
         ([told(IDS, (1, 4), UNDEFINED)], r"its inputs are 'ids' \[1, 4\] UNDEFINED float16"),
         ([told(Z, (1, 3, 2, 2), NHWC)], r"it tells of 'z' \[1, 3, 2, 2\] NHWC float16 with 12 elements"),
         ([told(Z, (1, 2, 2, 4), NHWC)], "with 16 elements; its manifest of 'z'"),
+        ([told(Z, (1, 2, 2, 3), NHWC)] * 2, r"its inputs are 'z' \[1, 2, 2, 3\] NHWC float16, 'z'"),
         ([told(Z, (1, 2, 2, 3), NHWC, elements=11)], "with 11 elements"),
         ([told(Z, (2, 2, 3), NHWC)], r"it tells of 'z' \[2, 2, 3\] NHWC"),
         ([told(Z, (1, 2, 3, 2), NCHW)], "NCHW"),

@@ -43,6 +43,8 @@ def test_failure_of_a_call_names_call_code_meaning_remedy_and_versions() -> None
 
 def test_code_that_is_not_known_is_told_as_it_is() -> None:
     assert str(call_failure("a.rknn", "rknn_run", -99, Versions())) == "a.rknn: rknn_run failed with code -99."
+    said = str(load_failure(KNOWN, -99, Versions(driver="0.9.8")))
+    assert said.endswith(": rknn_init failed with code -99. (driver 0.9.8)")
 
 
 def test_engine_of_another_chip_names_both_and_the_command() -> None:

@@ -27,6 +27,8 @@ def test_named_library_is_loaded_and_names_its_version(fake_library: Path) -> No
 def test_missing_file_is_bad_input(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match=r"librknnrt\.so: there is no such library"):
         Library(tmp_path / "librknnrt.so")
+    with pytest.raises(BadInput, match="there is no such library"):
+        Library(tmp_path / ("a" * 256))
 
 
 def test_library_that_is_not_installed_is_told_with_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -90,6 +90,19 @@ def test_failures_give_every_buffer_back(
     context.close()
 
 
+@pytest.mark.parametrize("how", ["1", "2"])
+def test_buffer_that_cannot_be_written_is_refused_and_given_back(
+    fake_npu: FakeNpu, library: Library, manifest: EngineManifest, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    fake_npu.record(manifest, RUNS)
+    monkeypatch.setenv("FAKE_RKNN_UNREACHED", how)
+    context = Context(library, manifest.engine)
+    with pytest.raises(RunFault, match=r"the buffer of 'z' is not one of \d+ bytes that the CPU reaches; run without"):
+        results(context, manifest)
+    assert fake_npu.live_memories == 0
+    context.close()
+
+
 @pytest.mark.parametrize(("stride", "refused"), [(0, False), (6, False), (8, True)])
 def test_rows_that_are_padded_are_refused(
     fake_npu: FakeNpu, library: Library, manifest: EngineManifest, stride: int, refused: bool
