@@ -8,7 +8,7 @@ Python 3.8, numpy only: this file runs on the board.
 from __future__ import annotations
 
 import io
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,11 +17,20 @@ _MOST_AXES, _LARGEST_AXIS = 32, 1 << 32
 """Of an array that is believed: numpy before 2.0 has 32 axes; what is read here is smaller by far."""
 
 
-def array_in(content: bytes) -> npt.NDArray[Any]:
-    """The array in `content`, a whole file of format 1.0 or 2.0; of numbers alone, and read only.
+class NpyHeader(NamedTuple):
+    """What a file says of its array; `offset` is where its values begin, in bytes. Nothing of it was checked."""
+
+    shape: tuple[int, ...]
+    by_columns: bool
+    dtype: np.dtype[Any]
+    offset: int
+
+
+def header_of(content: bytes) -> NpyHeader:
+    """The header of `content`, a file of format 1.0 or 2.0.
 
     Raises:
-        ValueError: it is no such file, holds something other than numbers, or is not as long as its header says.
+        ValueError: it has none.
     """
     stream = io.BytesIO(content)
     try:
@@ -30,7 +39,17 @@ def array_in(content: bytes) -> npt.NDArray[Any]:
         shape, by_columns, dtype = read_header[version](stream)  # type: ignore[no-untyped-call]
     except Exception as error:  # numpy's parsers of headers raise what they please
         raise ValueError(f"no header of an array: {error!s:.100}") from error
-    values = content[stream.tell() :]
+    return NpyHeader(shape, by_columns, dtype, stream.tell())
+
+
+def array_in(content: bytes) -> npt.NDArray[Any]:
+    """The array in `content`, a whole file; of numbers alone, and read only.
+
+    Raises:
+        ValueError: it is no such file, holds something other than numbers, or is not as long as its header says.
+    """
+    shape, by_columns, dtype, offset = header_of(content)
+    values = content[offset:]
     if dtype.kind not in "biuf":
         raise ValueError(f"{dtype!s:.40} is no type of numbers")
     if len(shape) > _MOST_AXES or not all(0 <= axis <= _LARGEST_AXIS for axis in shape):

@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rknn_tts_runtime.faults import BadInput
+from rknn_tts_runtime.npy import header_of
 
 FloatArray = npt.NDArray[np.float32]
 
@@ -138,14 +139,11 @@ def _chosen(path: Path, names: list[str], name: str | None) -> str:
 
 def _array(content: bytes, where: str, style_size: int) -> FloatArray:
     """The styles in `content`, an array in numpy's format."""
-    stream = io.BytesIO(content)
     try:
-        version = np.lib.format.read_magic(stream)  # type: ignore[no-untyped-call]  # public, but untyped in numpy
-        read_header = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
-        shape, by_columns, dtype = read_header[version](stream)  # type: ignore[no-untyped-call]
-    except Exception as error:  # numpy's parsers of headers raise what they please
-        raise BadInput(f"{where}: is no array that can be read ({error!s:.100}); copy it again.") from error
-    rest = content[stream.tell() :]
+        shape, by_columns, dtype, offset = header_of(content)
+    except ValueError as error:
+        raise BadInput(f"{where}: is no array that can be read ({error}); copy it again.") from error
+    rest = content[offset:]
     if dtype.kind != "f" or dtype.itemsize > _LARGEST_ITEM or by_columns:
         raise BadInput(f"{where}: holds {dtype}{' by columns' if by_columns else ''}, expected float32 by rows.")
     lengths = shape[0] if shape else 0
