@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import rknn_tts_runtime
+from rknn_tts_runtime import __main__, cli
 from rknn_tts_runtime.cli import COMMANDS, main
 from rknn_tts_runtime.commands import check
 from rknn_tts_runtime.faults import BadInput, RunFault
@@ -70,8 +71,8 @@ def test_main_refuses_a_plan_that_is_not_there(tmp_path: Path, capsys: pytest.Ca
     assert said.count("\n") == 1
 
 
-@pytest.mark.parametrize("shut", [">&-", "2>&-", ">/dev/full"])
-def test_program_ends_without_a_traceback_where_nothing_can_be_written(shut: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("shut", "code"), [(">&-", 0), ("2>&-", 0), (">/dev/full", 1), ("--no 2>/dev/full", 2)])
+def test_program_ends_without_a_traceback_where_nothing_can_be_written(shut: str, code: int, tmp_path: Path) -> None:
     (tmp_path / "plan.json").write_text('{"sanotts.exec_plan": {"decoder": {"impl": "neon"}}}')
     line = f'exec "$0" -m rknn_tts_runtime check --backend onnx "$1" {shut}'
     done = subprocess.run(
@@ -79,4 +80,16 @@ def test_program_ends_without_a_traceback_where_nothing_can_be_written(shut: str
         cwd=RUNTIME, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert "Traceback" not in done.stderr
-    assert (done.returncode == 0) == (shut != ">/dev/full")
+    assert "Exception" not in done.stderr
+    assert done.returncode == code
+
+
+def test_program_that_is_interrupted_while_it_is_loaded_says_so(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(arguments: object) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "main", interrupted)
+    assert __main__.run() == 130
+    assert capsys.readouterr().err == "error: interrupted\n"
