@@ -108,3 +108,13 @@ def test_a_mapping_beyond_the_address_space_counts_though_the_driver_reports_les
     cost = cost_of(manifest_with(tmp_path, mapped), MemoryUse(642 * MIB, 397 * MIB, True))
     assert cost.context_bytes == 1039 * MIB
     assert not ApertureBudget().holds(cost)
+
+
+def test_budget_is_used_to_the_last_byte_and_no_mapping_is_all_of_the_address_space() -> None:
+    budget = ApertureBudget(1000)
+    budget.take("a.rknn", ContextCost(400, 0, "measured"))
+    assert budget.admits(ContextCost(600, 0, "measured"))
+    assert not budget.admits(ContextCost(601, 0, "measured"))
+    # What the driver told wrapped at 32 bits (docs/cost.md): the sum is small, the mapping is not.
+    assert budget.holds(ContextCost(1000, (1 << 32) - 1, "measured"))
+    assert not budget.holds(ContextCost(1000, 1 << 32, "measured"))
