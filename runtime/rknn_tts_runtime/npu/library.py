@@ -172,7 +172,7 @@ def _refusal(name: str, error: str) -> str:
     machine = _machine_of(path)
     if machine is None:
         return f"{path}: is no shared library"
-    if machine != platform.machine():
+    if not platform.machine().startswith(machine):  # an armv7l is an arm
         return f"{path}: is for {machine}"
     return f"{path}: {error.split(': ', 1)[-1]}"
 
