@@ -18,8 +18,8 @@ def cheapest_rung(frames: int, rungs: Sequence[EngineManifest]) -> EngineManifes
     """The engine whose windows decode an utterance in the least modelled time.
 
     That is its time of a run times the windows of `plan_windows`. Where a manifest does not tell the time of a run, the
-    frames that are run count instead, for all of them. Of two that cost the same, the one that pads less; then the
-    narrower one, whose first audio comes sooner.
+    frames that are run count instead, for all of them. Of two that cost the same, the narrower one, which
+    pads less and whose first audio comes sooner.
 
     Args:
         frames: frames of the utterance.
@@ -33,11 +33,11 @@ def cheapest_rung(frames: int, rungs: Sequence[EngineManifest]) -> EngineManifes
         raise BadInput("a ladder needs one engine at least: name one in the plan.")
     timed = all(rung.modelled_ms is not None for rung in rungs)
 
-    def cost(rung: EngineManifest) -> tuple[float, int, int]:
+    def cost(rung: EngineManifest) -> tuple[float, int]:
         window = window_of(rung)
         windows = len(plan_windows(frames, window.frames, window.left, window.right))
         of_one = rung.modelled_ms if timed and rung.modelled_ms is not None else window.frames
-        return windows * of_one, max(0, window.frames - frames), window.frames
+        return windows * of_one, window.frames
 
     return min(rungs, key=cost)
 
