@@ -98,7 +98,7 @@ def warnings_of(conditions: Conditions) -> tuple[str, ...]:
 
 def _governor_warning(conditions: Conditions) -> str:
     if conditions.governor is None:
-        return "The NPU's governor and clock are not told, so times cannot be compared with another board's."
+        return "The NPU's governor is not told, so times cannot be compared with another board's."
     if conditions.governor == REFERENCE_GOVERNOR:
         return ""
     return f"The NPU's governor is {conditions.governor}, and the reference's {REFERENCE_GOVERNOR}."
@@ -107,7 +107,7 @@ def _governor_warning(conditions: Conditions) -> str:
 def _clock_warning(conditions: Conditions) -> str:
     clock = conditions.clock
     if clock is None:
-        return ""
+        return "The NPU's clock while runs were timed is not told, so times cannot be compared with another board's."
     highest = conditions.highest_hz or REFERENCE_HZ
     if clock.most_hz < highest:
         return (

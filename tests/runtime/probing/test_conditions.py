@@ -61,7 +61,8 @@ def test_machine_that_tells_nothing_has_no_clock(tmp_path: Path) -> None:
         ("rknpu_ondemand", 950, 950, 950, []),
         ("rknpu_ondemand", 300, 1000, 1000, ["not steady while runs were timed: 300 to 1000 MHz"]),
         ("powersave", 300, 300, 1000, ["governor is powersave", "ran at 300 MHz"]),
-        (None, None, None, None, ["not told"]),
+        (None, None, None, None, ["governor is not told", "clock while runs were timed is not told"]),
+        ("rknpu_ondemand", None, None, 1000, ["clock while runs were timed is not told"]),
     ],
 )
 def test_conditions_that_are_not_the_references_are_told(
