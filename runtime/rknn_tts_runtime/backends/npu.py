@@ -186,6 +186,7 @@ class NpuBackend:
         """Keep the versions that the first context told: those that fail cannot ask (reference, "Who refused")."""
         if self._versions == Versions():
             self._versions = context.versions
+        context.versions = self._versions  # there is one library and one driver, whether or not it told them again
 
     def _forget(self, number: int) -> None:
         self._loaded.pop(number, None)

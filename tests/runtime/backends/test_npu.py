@@ -226,14 +226,16 @@ def test_output_that_was_not_written_is_no_silence(
 def test_versions_that_were_told_are_kept_when_a_later_context_tells_none(
     fake_npu: FakeNpu, manifest: EngineManifest, machine: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fake_npu.record(manifest, [])
-    monkeypatch.setenv("FAKE_RKNN_FAIL", "rknn_query:5@2=-1;rknn_init@3=-4")  # 5: RKNN_QUERY_SDK_VERSION
+    fake_npu.record(manifest, [(FEEDS[0], {"audio": np.ones(12, np.float32)})])
+    monkeypatch.setenv("FAKE_RKNN_FAIL", "rknn_query:5@2=-1;rknn_init@3=-4;rknn_run=-2")  # 5: RKNN_QUERY_SDK_VERSION
     monkeypatch.setenv("FAKE_RKNN_DRIVER", "0.9.7")
     backend = NpuBackend(fake_npu.library, root=machine)
     engines = [backend.open(manifest), backend.open(manifest)]
     with pytest.raises(RunFault, match=re.escape(f" (driver 0.9.7, api {VERSION})")):
         backend.open(manifest)
     assert backend.versions() == {"api": VERSION, "driver": "0.9.7"}
+    with pytest.raises(RunFault, match=rf"rknn_run failed with code -2 .*driver 0\.9\.7, api {re.escape(VERSION)}"):
+        engines[1].run(FEEDS[0])
     for engine in engines:
         engine.close()
 
