@@ -8,6 +8,7 @@ from contracts.board import Board, BoardCase, BoardOutput
 from contracts.contract import TensorSpec
 from contracts.manifest import LogSummary, Manifest
 from contracts.verdicts import Status, Verdict, passed, unproven
+from rknn_tts.verify_gates import verdict_places
 from rknn_tts.verify_record import failed_notes, with_board, without_board
 from tests.contracts.samples import BOARD, MANIFEST
 
@@ -88,6 +89,11 @@ def test_what_was_put_in_can_be_taken_out_again(cases: tuple[BoardCase, ...]) ->
 def test_verdict_that_was_decided_before_keeps_its_own_figures() -> None:
     proven = dataclasses.replace(BARE, verdicts=(Verdict(gate="simulator", status=Status.PASSED, measured=61.0),))
     assert told(with_board(proven, found(engine_case(CACHE))))["simulator"] == (Status.PASSED, 61.0, None)
+
+
+def test_of_verdicts_of_one_name_the_first_is_meant() -> None:
+    twice = dataclasses.replace(BARE, verdicts=(*SIMULATED, passed("structure.fields"), SIMULATED[0]))
+    assert verdict_places(twice) == {"simulator": 0, "simulator.cache": 1, "structure.fields": 2}
 
 
 def test_build_that_keeps_a_failed_probe_says_so() -> None:

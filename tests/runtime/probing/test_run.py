@@ -74,6 +74,19 @@ def test_times_are_median_and_least_of_the_repeats_without_the_warm_up(kit: Open
     assert case.repeats == 3
 
 
+def test_what_is_wrong_only_when_it_is_run_again_fails(kit: OpenKit, tmp_path: Path) -> None:
+    fed: list[float] = []
+
+    def tiring(feed: Mapping[str, Array]) -> dict[str, Array]:
+        fed.append(feed["x"][0, 0])
+        return {"y": doubled(feed)["y"] + np.float32(len(fed) == 4)}  # the last of the first feed's repeats
+
+    net = probed(kit, BoardBackend(tiring), tmp_path).cases[0]
+    assert fed[:5] == [1, 1, 1, 1, -1]
+    assert not net.passed
+    assert net.outputs[0].max_abs == 1.0
+
+
 def test_engine_that_is_refused_fails_its_case_and_the_others_run(kit: OpenKit, tmp_path: Path) -> None:
     result = probed(kit, BoardBackend(refusals={"net": 1}), tmp_path)
     net, field = result.cases
@@ -180,3 +193,16 @@ def test_memory_that_is_refused_is_not_told(kit: OpenKit, tmp_path: Path) -> Non
 
     case = run_case(kit, dataclasses.replace(kit.kit.cases[0]), Forgetful(), 1, nullcontext)
     assert (case.memory, case.passed) == (None, True)
+
+
+def test_engine_that_is_right_once_and_wrong_when_it_is_run_again_fails(kit: OpenKit, tmp_path: Path) -> None:
+    runs: list[int] = []
+
+    def stale(feed: Mapping[str, Array]) -> Mapping[str, Array]:
+        runs.append(1)
+        return {"y": doubled(feed)["y"] * (0 if len(runs) == 4 else 1)}  # the last of the three that are timed
+
+    case = run_case(kit, kit.kit.cases[0], BoardBackend(stale), 3, nullcontext)
+    assert not case.passed
+    assert case.outputs[0].problem.startswith("it is all zero")
+    assert len(runs) == 5
