@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 from rknn_tts_runtime.cli import main
+from rknn_tts_runtime.commands import check
+from rknn_tts_runtime.faults import BadInput, Fault, RunFault
 
 from tests.runtime.engine_folders import CONTRACT, HOST_FILE, STEM, STEP_CONTRACT, write_engine
 
@@ -94,3 +96,20 @@ def test_check_of_one_family_leaves_the_others(tmp_path: Path, capsys: pytest.Ca
     (tmp_path / "plan.json").write_text(json.dumps(plan))
     assert main(["check", "--backend", "onnx", str(tmp_path / "plan.json"), "--family", "kokoro"]) == 0
     assert capsys.readouterr().out == "kokoro generator (ggml): is the host application's\n"
+
+
+@pytest.mark.parametrize("faults", [[BadInput("a"), RunFault("b")], [RunFault("b"), BadInput("a")]])
+def test_check_ends_with_the_code_of_the_worst(
+    faults: list[Fault], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_engine(tmp_path)
+    (tmp_path / "second.rknn").touch()
+    given = iter(faults)
+
+    def broken(file: Path) -> None:
+        raise next(given)
+
+    monkeypatch.setattr(check, "manifest_of", broken)
+    decoder = {"impl": "rknn", "artifacts": {"main": f"{STEM}.rknn,second.rknn"}}
+    (tmp_path / "plan.json").write_text(json.dumps({"piper_tts.exec_plan": {"decoder": decoder}}))
+    assert main(["check", "--backend", "onnx", str(tmp_path / "plan.json")]) == 2

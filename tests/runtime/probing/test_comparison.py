@@ -59,3 +59,9 @@ def test_ratio_is_that_of_the_toolchains_gates(seed: int) -> None:
     output = expected + draw.normal(0, 10.0**-seed, expected.shape).astype(np.float32)
     by_gate = compare_arrays(expected, output, "y")
     assert compared("y", expected, output, 0.0).snr_db == pytest.approx(by_gate.snr_db, rel=1e-12)
+
+
+def test_bound_that_is_just_reached_passes() -> None:
+    # 10 log10(100 / 1) = 20 dB exactly: 10 and a difference of 1.
+    figure = compared("y", np.array([10.0, 0.0]), np.array([10.0, 1.0]), bound_db=20.0)
+    assert (figure.snr_db, figure.max_abs, figure.passed, figure.margin_db) == (20.0, 1.0, True, 0.0)
