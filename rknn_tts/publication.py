@@ -63,10 +63,11 @@ class Finished:
 
 @dataclass(frozen=True)
 class Publication:
-    """What is written for one engine, in order, and its manifest."""
+    """What is written for one engine, in order, its manifest, and what is lost with the one that it replaces."""
 
     files: tuple[tuple[Path, Content], ...]
     manifest: Manifest
+    lost: tuple[str, ...]
 
 
 def publish_engine(finished: Finished, steps: Steps) -> Outcome:
@@ -118,7 +119,7 @@ def outcome_of_many(
     """
     outcomes = {name: outcome_of(*both, steps) for name, both in members.items()}
     verdicts = tuple(v for name, told in outcomes.items() for v in verdicts_of(name, told.verdicts))
-    notes = (note for finished, publication in members.values() for note in notes_of(finished, publication.manifest))
+    notes = (note for finished, publication in members.values() for note in notes_of(finished, publication))
     return Outcome(
         files=tuple(str(path) for path, _ in files),
         manifest=None,
@@ -193,12 +194,12 @@ def publication_of(finished: Finished) -> Publication:
         measurements=(*contract.measurements, *graph.measurements, *judged.measurements),
     )
     every_layer = json.dumps(to_json(judged.every_layer), indent=0) + "\n"
-    manifest = _with_board_figures(manifest, places)
+    manifest, lost = _with_board_figures(manifest, places)
     files: list[tuple[Path, Content]] = [(places.engine, engine), (places.onnx, twin)]
     if source.host is not None and manifest.host is not None:
         files.append((places.engine.with_name(manifest.host.file), source.host.read_bytes()))
     files += [(places.layers, every_layer.encode()), (places.manifest, manifest_text(manifest).encode())]
-    return Publication(tuple(files), manifest)
+    return Publication(tuple(files), manifest, lost)
 
 
 def outcome_of(finished: Finished, publication: Publication, steps: Steps) -> Outcome:
@@ -210,27 +211,30 @@ def outcome_of(finished: Finished, publication: Publication, steps: Steps) -> Ou
         manifest=manifest,
         verdicts=manifest.verdicts,
         measurements=manifest.measurements,
-        notes=(*notes_of(finished, manifest), *unproven_notes(manifest.verdicts)),
+        notes=(*notes_of(finished, publication), *unproven_notes(manifest.verdicts)),
         reused=tuple(dict.fromkeys(steps.reused)),
         log=str(places.log),
     )
 
 
-def notes_of(finished: Finished, manifest: Manifest) -> tuple[str, ...]:
+def notes_of(finished: Finished, publication: Publication) -> tuple[str, ...]:
     """Sentences on one engine, but for that on what is unproven."""
-    rules = _rule_notes(manifest.toolkit, finished.build.source.contract.disabled_rules)
-    return (*finished.build.source.notes, *rules, *failed_notes(manifest))
+    rules = _rule_notes(publication.manifest.toolkit, finished.build.source.contract.disabled_rules)
+    return (*finished.build.source.notes, *rules, *publication.lost, *failed_notes(publication.manifest))
 
 
-def _with_board_figures(manifest: Manifest, places: Places) -> Manifest:
-    """`manifest` with the board figures of the manifest it replaces, if that can be read and is of the same engine."""
+def _with_board_figures(manifest: Manifest, places: Places) -> tuple[Manifest, tuple[str, ...]]:
+    """`manifest` with the board figures of the manifest it replaces, if that can be read and is of the same engine;
+    and, loudly, that there were some of another one."""
     try:
         earlier = read_manifest(places.manifest)
     except UserInput:
-        return manifest
-    if earlier.board is None or earlier.engine.sha256 != manifest.engine.sha256:
-        return manifest
-    return with_board(manifest, earlier.board)
+        return manifest, ()
+    if earlier.board is None:
+        return manifest, ()
+    if earlier.engine.sha256 != manifest.engine.sha256:
+        return manifest, (f"LOST: a board's figures of {earlier.board.date} were of another engine; probe this one.",)
+    return with_board(manifest, earlier.board), ()
 
 
 def _rule_notes(toolkit: Toolkit, stated: Sequence[str]) -> list[str]:

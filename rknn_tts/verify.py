@@ -16,7 +16,6 @@ from contracts.manifest import Manifest, manifest_text, read_manifest
 from contracts.verdicts import Status, Verdict
 from rknn_tts.checksums import with_sums
 from rknn_tts.outcome import Outcome
-from rknn_tts.publication import unproven_notes
 from rknn_tts.publish import publish
 from rknn_tts.verify_gates import unproven_places, verdict_places
 from rknn_tts.verify_record import BOARD_GATE, lost, with_board, without_board
@@ -63,7 +62,7 @@ def verify(engine: Path, probe: Path) -> Verified:
         manifest=now,
         verdicts=given,
         measurements=(),
-        notes=(*_notes(manifest.board, now.board), *_silent(now), *now.board.warnings, *unproven_notes(given)),
+        notes=(*_notes(manifest.board, now.board), *_silent(now), *now.board.warnings, *_unproven(given)),
         reused=(),
     )
     return Verified(outcome, _failure(now, given))
@@ -106,6 +105,15 @@ def _failure(now: Manifest, given: tuple[Verdict, ...]) -> str | None:
         return None
     more = f", and {len(failed) - 1} more" if len(failed) > 1 else ""
     return f"{now.engine.file} failed on a board: {failed[0].gate}{more}; its manifest says so now."
+
+
+def _unproven(given: tuple[Verdict, ...]) -> list[str]:
+    """How many verdicts the probe does not give either."""
+    count = sum(verdict.status is Status.UNPROVEN for verdict in given)
+    told = f"{count} verdicts can only be given by a board, and this probe gives none on them"
+    if count == 1:
+        told = "1 verdict can only be given by a board, and this probe gives none on it"
+    return [f"UNPROVEN: {told}."] if count else []
 
 
 def _silent(now: Manifest) -> list[str]:

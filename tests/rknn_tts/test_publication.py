@@ -186,6 +186,8 @@ def test_publication_keeps_the_boards_figures_of_the_same_engine(
     else:
         assert done.manifest.board is None
         assert given[-1] == ("log.aperture", Status.UNPROVEN, 3950)
+        lost = "LOST: a board's figures of 2026-11-30T12:00:00+00:00 were of another engine; probe this one."
+        assert done.notes[1:-1] == ((lost,) if "date" in board else ())
 
 
 @pytest.mark.parametrize("damaged", [b"", b"{", b"[]", b"[" * 100_000, b"\xff\xfe", b'{"schema": "rknn-tts/engine/1"}'])

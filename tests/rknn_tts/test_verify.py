@@ -220,7 +220,7 @@ def test_warnings_of_the_conditions_and_what_stays_unproven_are_told(engine: Pat
     notes = verify(engine, probe(tmp_path, change=slow)).outcome.notes
     assert notes == (
         "The NPU ran at 300 MHz at most, and could at 1000: times are of that clock.",
-        "UNPROVEN: 1 verdict can only be given by a board; nothing here was run on one.",
+        "UNPROVEN: 1 verdict can only be given by a board, and this probe gives none on it.",
     )
 
 
