@@ -164,6 +164,13 @@ def test_open_host_finds_the_key_wherever_blocks_end(tmp_path: Path, monkeypatch
             open_host(written(tmp_path, data))
 
 
+def test_open_host_finds_the_key_behind_names_that_only_look_like_it(tmp_path: Path) -> None:
+    made = model(external(location="w.bin"))
+    made.graph.node[0].name = "a location, location, location"
+    with pytest.raises(BadInput, match="keeps weights in other files"):
+        open_host(written(tmp_path, made.SerializeToString()))
+
+
 def test_open_host_loads_a_graph_that_names_a_location(tmp_path: Path) -> None:
     made = model()
     made.graph.node[0].name = "attention/location_layer"
