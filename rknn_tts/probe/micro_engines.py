@@ -19,7 +19,7 @@ from rknn_tts.export_step import Proof
 from rknn_tts.finished_graph import described
 from rknn_tts.graph_at_hand import OnnxSource
 from rknn_tts.onnx_to_engine import finish_engine
-from rknn_tts.probe.bounds import BIT_DB, FLOOR_DB, operator_bound_db
+from rknn_tts.probe.bounds import FLOOR_DB, operator_bound_db
 from rknn_tts.probe.kit_files import Draft
 from rknn_tts.progress import Say
 from rknn_tts.publication import publication_of
@@ -82,7 +82,7 @@ class Workshop:
 def compiled(graph: MicroGraph, name: str, kind: str, what: str, proves: Sequence[str], shop: Workshop) -> Draft:
     """The case `name` of the engine that `graph` gives; nothing but its build log is written.
 
-    A board owes what the simulator reaches, less one bit.
+    What a board owes follows from what the simulator reaches (`bounds.operator_bound_db`).
 
     Raises:
         GateFailure, ToolFailure, NotWritten: as of `finish_engine`; or the simulator gave no figure.
@@ -107,7 +107,7 @@ def compiled(graph: MicroGraph, name: str, kind: str, what: str, proves: Sequenc
     return Draft(
         name=name,
         kind=kind,
-        what=f"{what}; the simulator reached {reached_db:.1f} dB, a board owes {BIT_DB:g} less",
+        what=f"{what}; the simulator reached {reached_db:.1f} dB, a board owes {bound_db:.1f}",
         proves=tuple(proves),
         manifest=places.manifest.name,
         files=[(path.name, content) for path, content in publication.files if path != places.layers],

@@ -77,6 +77,8 @@ def test_kit_has_the_engine_its_operator_and_the_part_that_overflows(made: Made)
     assert list(cases) == ["engine", "absolute_value", "regtask_1"]
     assert set(cases["engine"].proves) == set(cases["regtask_1"].proves) == FIELDS
     assert cases["absolute_value"].bound_db == pytest.approx(61.5, abs=0.5)  # 67.5 dB measured in the simulator
+    owed = f"a board owes {cases['absolute_value'].bound_db:.1f}"
+    assert cases["absolute_value"].what.endswith(owed)
     assert "LeakyRelu" in cases["regtask_1"].what
     assert any("looking for what overflows" in step for step in made.said.steps)
 
