@@ -32,7 +32,7 @@
 
 #define API __attribute__((visibility("default")))
 
-enum { MOST = 16, MOST_RUNS = 64, LINE = 4096 };
+enum { MOST = 144, MOST_RUNS = 64, LINE = 16384 }; /* MOST: inputs or outputs; a step of CosyVoice2 has 134 */
 
 static const char version_mark[] = "librknnrt version: 2.3.2 (429f97ae6b@2025-04-09T09:09:27)";
 #define VERSION_AT 19 /* behind "librknnrt version: " */
