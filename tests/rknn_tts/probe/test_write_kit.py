@@ -177,6 +177,9 @@ def test_kit_is_refused_when_a_file_or_the_engine_s_own_folder_is_named(tmp_path
         kit_of(tmp_path, output=str(tmp_path / "file"))
     with pytest.raises(UserInput, match="stands there already"):
         kit_of(tmp_path, output=str(tmp_path))
+    made = kit_of(tmp_path).folder  # a kit as well, whose engine may be probed in its turn
+    with pytest.raises(UserInput, match=r"net\.probe: holds the engine itself; --output names another"):
+        write_kit(Request("probe", model=f"{made}/net.rknn", output=made), Heard())
 
 
 def test_choice_of_operators_is_refused_with_a_hint(tmp_path: Path) -> None:
