@@ -130,7 +130,7 @@ def _with_gaps(blocks: Sequence[Block]) -> Iterator[tuple[Block, bool]]:
 
 def _plain_lines(block: Block) -> list[str]:
     if isinstance(block, Verbatim):
-        return [_visible(line) for line in block.text.splitlines()]
+        return [_visible(line) for line in block.text.removesuffix("\n").split("\n")]
     if isinstance(block, Notice):
         return [f"{shown(block.label)}: {shown(block.text)}"]
     if isinstance(block, Facts):

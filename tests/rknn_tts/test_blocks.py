@@ -50,8 +50,8 @@ def test_plain_text_parts_blocks_but_not_notices() -> None:
 
 
 def test_lines_of_a_file_stay_as_they_are_but_for_control_characters(terminal: Terminal) -> None:
-    block = Verbatim('{\n  "a":  "[bold]\x1b"\n}\n')
-    seen = '{\n  "a":  "[bold]\\x1b"\n}\n'
+    block = Verbatim('{\n  "a":  "[bold]\x1b\r\u2028"\n}\n')
+    seen = '{\n  "a":  "[bold]\\x1b\\r\\u2028"\n}\n'
     assert plain_text([block]) == seen
     write_blocks([block, Verbatim("x" * 200)], terminal)
     assert terminal.getvalue() == f"{seen}\n{'x' * 200}\n"
