@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from rknn_tts_runtime.aperture_budget import BUDGET_BYTES, as_mib
-from rknn_tts_runtime.backends.npu import EVERY_CORE
 from rknn_tts_runtime.npu import api
+from rknn_tts_runtime.npu.api import EVERY_CORE
 from rknn_tts_runtime.npu.failures import DRIVER_LOG, MEANINGS
 from rknn_tts_runtime.npu.library import NAMES
 

@@ -26,9 +26,6 @@ from rknn_tts_runtime.npu.failures import Loaded, Versions, load_failure
 from rknn_tts_runtime.npu.library import Library
 from rknn_tts_runtime.npu.zero_copy import BoundTensors
 
-EVERY_CORE = "0_1_2"
-"""What the reference asks for: the driver itself picks one core only ("NPU core use")."""
-
 
 class NpuEngine:
     """An engine that is loaded on the NPU (`backends.engine.Engine`).
@@ -98,7 +95,7 @@ class NpuBackend:
     def __init__(
         self,
         library: Path | None = None,
-        core_mask: str = EVERY_CORE,
+        core_mask: str = api.EVERY_CORE,
         zero_copy: bool = False,
         root: Path = Path("/"),
     ) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from rknn_tts_runtime.backends.engine import Backend
 from rknn_tts_runtime.faults import BadInput
+from rknn_tts_runtime.npu.api import CORE_MASKS, EVERY_CORE
 
 NPU, TWINS = "librknnrt", "onnx"
 """The two backends by name."""
@@ -35,9 +36,9 @@ def add_backend_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--library", type=Path, metavar="FILE", help="librknnrt.so (default: as the loader finds it)")
     parser.add_argument(
         "--core-mask",
-        metavar="CORES",
-        default="0_1_2",
-        help="NPU cores: 0_1_2 (default), 0_1, 0, 1, 2, all or auto; where the driver refuses, auto",
+        choices=tuple(CORE_MASKS),
+        default=EVERY_CORE,
+        help=f"NPU cores (default: {EVERY_CORE}); where the driver refuses, auto",
     )
 
 
@@ -49,7 +50,7 @@ def chosen_backend(arguments: argparse.Namespace, machine: str | None = None) ->
         machine: what this machine is; None: as the system says.
 
     Raises:
-        BadInput: there is no such core mask, or a library is named for the twins.
+        BadInput: a library is named for the twins.
         RunFault: the backend's library is not on this machine.
     """
     default = NPU if (machine or platform.machine()) in BOARD_MACHINES else TWINS

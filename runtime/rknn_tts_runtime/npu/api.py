@@ -92,6 +92,9 @@ FORMAT_NAMES = ("NCHW", "NHWC", "NC1HWC2", "UNDEFINED")
 
 CORE_AUTO = "auto"
 
+EVERY_CORE = "0_1_2"
+"""What the reference asks for: the driver itself picks one core only ("NPU core use")."""
+
 CORE_MASKS = {CORE_AUTO: 0, "0": 1, "1": 2, "2": 4, "0_1": 3, "0_1_2": 7, "all": 0xFFFF}
 """`rknn_core_mask` by what is written for it."""
 

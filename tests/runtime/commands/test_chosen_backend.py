@@ -28,6 +28,14 @@ def test_an_npu_is_asked_for_on_an_arm_machine() -> None:
         chosen("aarch64")
 
 
+@pytest.mark.parametrize("machine", ["aarch64", "x86_64"])
+def test_a_core_mask_that_there_is_not_is_no_option(machine: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        chosen(machine, "--core-mask", "0_2")
+    assert ended.value.code == 2
+    assert "invalid choice: '0_2'" in capsys.readouterr().err
+
+
 def test_twins_take_no_library(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="--library: is of the backend librknnrt"):
         chosen("aarch64", "--backend", "onnx", "--library", str(tmp_path / "librknnrt.so"))
