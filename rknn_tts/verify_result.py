@@ -32,6 +32,8 @@ def read_result(path: Path) -> ProbeResult:
         UserInput: it cannot be read, is no result, was changed since it was signed off, or contradicts itself.
     """
     try:
+        if path.exists() and not path.is_file():  # a pipe is waited for, a device has no end
+            raise UserInput(f"{path}: is no file; name the JSON that `python -m rknn_tts_runtime probe` wrote.")
         if path.stat().st_size > LARGEST_BYTES:
             raise UserInput(f"{path}: is larger than any result of a probe ({LARGEST_BYTES} bytes).")
         data = parse_json(path.read_text(encoding="utf-8"))
@@ -133,11 +135,36 @@ def _engine_cases(result: ProbeResult) -> list[CaseResult]:
 
 
 def _check_sound(path: Path, result: ProbeResult) -> None:
+    _check_texts(path, result)
+    names = [case.name for case in result.cases]
     for case in result.cases:
+        if names.count(case.name) > 1:
+            raise UserInput(f"{path}: has two cases of the name {case.name}; {_AGAIN}.")
+        _check_sizes(path, case)
         ran = bool(case.outputs) and not case.problem
         if case.passed != (ran and all(figure.passed for figure in case.outputs)):
             said = "passed" if case.passed else "failed"
             raise UserInput(f"{path}: says that its case {case.name} {said}, and its figures say otherwise; {_AGAIN}.")
+
+
+def _check_texts(path: Path, result: ProbeResult) -> None:
+    """See that what is shown of `result` can be printed: a terminal takes some characters for commands."""
+    told = result.conditions
+    texts = [told.date, told.soc, told.board, told.kernel, told.governor, *result.versions, *result.versions.values()]
+    texts += [text for case in result.cases for text in (case.name, case.what, case.core_mask)]
+    texts += [result.signed_off.by, result.signed_off.at] if result.signed_off else []
+    for text in texts:
+        if text is not None and not text.isprintable():
+            raise UserInput(f"{path}: {text!r:.80} cannot be printed; {_AGAIN}.")
+
+
+def _check_sizes(path: Path, case: CaseResult) -> None:
+    for ms in (case.ms, case.least_ms):
+        if ms is not None and ms < 0:
+            raise UserInput(f"{path}: says that its case {case.name} took {ms:g} ms, which no run does; {_AGAIN}.")
+    for size in (case.memory.weight_bytes, case.memory.internal_bytes) if case.memory else ():
+        if size < 0:
+            raise UserInput(f"{path}: says that its case {case.name} takes {size} bytes; {_AGAIN}.")
 
 
 def _check_engine_cases(path: Path, result: ProbeResult, manifest: Manifest) -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -279,6 +280,15 @@ def refused(engine: Path, place: Path) -> str:
         (lambda d: d["cases"][1].update(proves=["log.regtask:v2:0x1:0:0x1"]), "has no verdict"),
         (lambda d: d["cases"][1].update(proves=["structure.operators"]), "to prove structure.operators, which no case"),
         (lambda d: d["cases"][0]["outputs"][0].update(snr_db=[]), "snr_db: float was expected"),
+        (lambda d: d["cases"].append(d["cases"][1]), "has two cases of the name field"),
+        (lambda d: d["cases"][0].update(ms=-5.0), "its case net took -5 ms, which no run does"),
+        (lambda d: d["cases"][0].update(least_ms=-0.5), "its case net took -0.5 ms, which no run does"),
+        (
+            lambda d: d["cases"][0].update(memory={"weight_bytes": -1, "internal_bytes": 0, "measured": True}),
+            "takes -1 bytes",
+        ),
+        (lambda d: d["signed_off"].update(by="Ada\x1b[2J"), r"'Ada\x1b[2J' cannot be printed"),
+        (lambda d: d["conditions"].update(board="a\nb"), r"'a\nb' cannot be printed"),
     ],
 )
 def test_result_that_is_not_of_this_engine_on_a_board_is_refused(
@@ -341,6 +351,16 @@ def test_huge_or_missing_result_is_refused_unread(engine: Path, tmp_path: Path) 
     with place.open("wb") as file:
         file.truncate(1 << 40)
     assert "is larger than any result" in refused(engine, place)
+
+
+def test_pipe_or_device_is_refused_unread(engine: Path, tmp_path: Path) -> None:
+    # A device has no end: read whole, it takes all memory that the machine has.
+    place = tmp_path / "r.json"
+    place.symlink_to("/dev/zero")
+    assert "is no file" in refused(engine, place)
+    place.unlink()
+    os.mkfifo(place)
+    assert "is no file" in refused(engine, place)
 
 
 def test_stale_manifest_is_refused(engine: Path, tmp_path: Path) -> None:
