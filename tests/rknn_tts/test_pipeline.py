@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
 
 import numpy as np
@@ -13,8 +12,10 @@ from rknn_tts_runtime import decode_windowed
 
 from contracts.contract import contract_from_metadata
 from contracts.files import sha256_of
-from contracts.manifest import read_manifest
+from contracts.manifest import manifest_text, read_manifest
 from rknn_tts.outcome import Outcome
+from rknn_tts.verify_record import with_board
+from tests.contracts.samples import BOARD
 from tests.converters.voices import whole_voice
 from tests.onnx_runs import open_session, run, snr_db
 from tests.rknn_tts.workshop import ENGINE, LOG, Heard, Workshop
@@ -276,15 +277,17 @@ def test_engine_keeps_board_figures_as_long_as_it_is_the_same_engine(
     workshop: Workshop, voice: str, built: Outcome
 ) -> None:
     path = workshop.folder / f"{ENGINE}.json"
-    signed = {**workshop.json(f"{ENGINE}.json"), "board": {"window_ms": 20.7}}
-    path.write_text(json.dumps(signed))
-    assert workshop.build(checkpoint=voice).manifest == dataclasses.replace(
-        read_manifest(path), board={"window_ms": 20.7}
-    )
-    path.write_text(json.dumps({**signed, "engine": {**signed["engine"], "sha256": "00" * 32}}))
+    probed = with_board(read_manifest(path), BOARD)
+    path.write_text(manifest_text(probed), encoding="utf-8")
+    done = workshop.build(checkpoint=voice)
+    assert done.manifest == probed == read_manifest(path)
+    assert "FAILED on a board (2026-11-30T12:00:00+00:00): board.field." in done.notes
+    other = dataclasses.replace(probed, engine=dataclasses.replace(probed.engine, sha256="00" * 32))
+    path.write_text(manifest_text(other), encoding="utf-8")
     done = workshop.build(checkpoint=voice)
     assert done.manifest is not None
     assert done.manifest.board is None
+    assert any(note.startswith("LOST: a board's figures of 2026-11-30") for note in done.notes)
 
 
 def test_success_removes_the_verdicts_of_an_earlier_failure(workshop: Workshop, voice: str, built: Outcome) -> None:
