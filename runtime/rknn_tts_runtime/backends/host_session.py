@@ -20,8 +20,8 @@ import numpy as np
 from rknn_tts_runtime.backends.engine import Array
 from rknn_tts_runtime.faults import BadInput, RunFault
 
-INSTALL = 'pip install "rknn-tts-runtime[onnx]"'
-"""What brings onnxruntime."""
+INSTALL = "pip install onnxruntime"
+"""What brings onnxruntime; the runtime itself is in no package index, so its extra is nothing to name here."""
 
 _DTYPES = {
     "tensor(float)": "float32", "tensor(double)": "float64", "tensor(float16)": "float16", "tensor(bool)": "bool",

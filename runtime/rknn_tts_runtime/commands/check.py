@@ -54,6 +54,8 @@ def run(arguments: argparse.Namespace) -> int:
             checker.check(plan, component)
         for name in plan.left_to_host:
             tell(f"{plan.family} {name}: is the host application's")
+    if not any(plan.components or plan.left_to_host for plan in plans.values()):
+        tell(f"{arguments.plan}: places no component, so there is nothing to check")
     checker.tell_together()
     return checker.exit_code
 

@@ -50,7 +50,7 @@ def resolve_artifact(text: str, ladder: bool, folder: Path, where: str) -> tuple
     """
     names = [name.strip() for name in (text.split(",") if ladder else [text])]
     if not all(names):
-        raise BadInput(f"{where} has an empty name in {shown(text)}; name a file{', or several,' if ladder else ''}.")
+        raise BadInput(f"{where} has an empty name in {shown(text)}; name a file{', or several' if ladder else ''}.")
     files = [_resolve(name, folder, where) for name in names]
     for name, file in zip(names, files):
         if files.count(file) > 1:

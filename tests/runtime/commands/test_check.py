@@ -113,3 +113,10 @@ def test_check_ends_with_the_code_of_the_worst(
     decoder = {"impl": "rknn", "artifacts": {"main": f"{STEM}.rknn,second.rknn"}}
     (tmp_path / "plan.json").write_text(json.dumps({"piper_tts.exec_plan": {"decoder": decoder}}))
     assert main(["check", "--backend", "onnx", str(tmp_path / "plan.json")]) == 2
+
+
+@pytest.mark.parametrize("plans", ["{}", '{"piper_tts.exec_plan": {}}'])
+def test_check_says_that_a_plan_places_nothing(plans: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "plan.json").write_text(plans)
+    assert main(["check", "--backend", "onnx", str(tmp_path / "plan.json")]) == 0
+    assert "places no component" in capsys.readouterr().out

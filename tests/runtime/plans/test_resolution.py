@@ -83,7 +83,7 @@ def test_the_folder_itself_may_be_a_link(folder: Path) -> None:
     ("name", "words"),
     [
         ("", "has an empty name"),
-        (" , ", "has an empty name"),
+        (" , ", "has an empty name in ' , '; name a file, or several."),
         ("a.rknn,,b.rknn", "has an empty name"),
         ("a.rknn,./a.rknn", "twice"),
         ("gone.rknn", "there is no file"),
