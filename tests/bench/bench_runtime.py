@@ -53,8 +53,8 @@ WALK_SHARE = 0.05
 FIRST_SHARE = 0.5
 """Of a sentence of so many windows, the time to the first one's audio: it waits for the host half and one window."""
 
-CONTRACT_SHARE = 0.05
-"""Of reading an engine: its contract stands in the first kilobytes, and no more is read."""
+CONTRACT_SHARE = 0.2
+"""Of reading an engine, to read its contract and its description, which stand in the first kilobytes and the last."""
 
 SCAN_SHARE = 4.0
 """Of the digest's time, what opening a host half adds to onnxruntime: the look for weights in other files. A regular
@@ -68,7 +68,7 @@ MODEL_COPIES, BESIDE_MB = 4.0, 200.0
 loads; and Python with numpy and onnxruntime, which took 60 MB here."""
 
 BIG_MB = 250
-"""The largest host half known (Kokoro's) has 246 MB, and the engines of CosyVoice2's flow 170."""
+"""The largest host half known (Kokoro's) has 246 MB, and an engine of CosyVoice2's flow 170."""
 
 BIG_ROUNDS = 3
 

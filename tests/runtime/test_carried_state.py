@@ -46,6 +46,25 @@ def test_written_goes_on_at_the_first_place_behind_the_last() -> None:
     assert written(np.zeros((5, 1)), np.ones((5, 1)), 0, 0)[1] == 0
 
 
+def test_written_fills_all_places_from_the_middle_on() -> None:
+    kept, place = written(np.zeros((2, 3)), np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]), 1, 1)
+    assert kept.tolist() == [[3, 1, 2], [6, 4, 5]]
+    assert place == 1
+
+
+def test_a_state_that_is_written_lies_as_the_npu_takes_it_all_along_a_stream() -> None:
+    """Of four axes: N, H, W, C in memory, so that a step's input needs no turn (npu/attributes.py)."""
+    seen: list[Array] = []
+
+    def run(inputs: Mapping[str, Array]) -> dict[str, Array]:
+        assert inputs["keys"].transpose(0, 2, 3, 1).flags.c_contiguous
+        seen.append(inputs["keys"].copy())
+        return {"new": np.arange(12.0).reshape(1, 6, 1, 2) + inputs["x"]}
+
+    list(walk_states(run, [State("keys", "new", (1, 6, 1, 3), axis=3)], [{"x": 0.0}, {"x": 100.0}, {"x": 0.0}]))
+    assert seen[2][0, :, 0].tolist() == [[101.0 + 2 * n, 1.0 + 2 * n, 100.0 + 2 * n] for n in range(6)]
+
+
 @pytest.mark.parametrize(("new", "axis"), [((1, 6), 1), ((2, 3), 1), ((1, 5), 0)])
 def test_written_refuses_what_does_not_fit(new: tuple[int, ...], axis: int) -> None:
     kept = np.zeros((1, 5)) if axis else np.zeros((3, 4))

@@ -1,4 +1,4 @@
-"""What is fed to an engine, checked and brought into the engine's own order, shapes and memory layout.
+"""What is fed to an engine, checked and brought into the engine's own order and shapes.
 
 Python 3.8, numpy only: this file runs on the board.
 """
@@ -15,7 +15,9 @@ from rknn_tts_runtime.manifest import TensorInfo
 
 
 def fitted(inputs: Sequence[TensorInfo], feed: Mapping[str, Array], whose: str = "the engine") -> list[Array]:
-    """The arrays of `feed` in the order of `inputs`, each C-contiguous and of its input's shape; copied where needed.
+    """The arrays of `feed` in the order of `inputs`, each of its input's shape; copied only where that needs it.
+
+    How they lie in memory is left to whoever hands them over: the NPU takes other orders than onnxruntime.
 
     Args:
         inputs: what the engine takes.
@@ -51,7 +53,7 @@ def _fitted(info: TensorInfo, array: Array, whose: str) -> Array:
     fit = reshaped(array, info.shape)
     if fit is None:
         raise BadInput(f"{whose}: its input '{info.name}' has the shape {list(info.shape)}, not {list(array.shape)}.")
-    return np.ascontiguousarray(fit).reshape(info.shape)
+    return fit
 
 
 def without_ones(shape: Sequence[int]) -> list[int]:

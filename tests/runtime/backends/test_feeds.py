@@ -26,15 +26,19 @@ TOKENS = np.array([[4, 3, 2, 1]])
     ],
     ids=["same", "axis missing", "two missing", "flat", "one too many", "Fortran's order", "strided"],
 )
-def test_fitted_gives_the_engine_its_order_shapes_and_layout(given: Array) -> None:
+def test_fitted_gives_the_engine_its_order_and_shapes(given: Array) -> None:
     z, ids = fitted((Z, IDS), {"ids": TOKENS, "z": given})
-    assert (z.shape, str(z.dtype), z.flags.c_contiguous) == ((1, 3, 1, 4), "float32", True)
+    assert (z.shape, str(z.dtype)) == ((1, 3, 1, 4), "float32")
     assert z.ravel().tolist() == list(range(12))
     assert (ids.shape, str(ids.dtype), ids.tolist()) == ((1, 4), "int64", [[4, 3, 2, 1]])
 
 
-def test_fitted_copies_nothing_that_lies_as_the_engine_takes_it() -> None:
-    assert np.shares_memory(fitted((Z,), {"z": NUMBERS.reshape(3, 4)})[0], NUMBERS)
+@pytest.mark.parametrize(
+    "given", [NUMBERS.reshape(3, 4), NUMBERS.reshape(1, 1, 4, 3).transpose(0, 3, 1, 2)], ids=["rows", "channels last"]
+)
+def test_fitted_copies_nothing_that_has_the_engine_s_shape(given: Array) -> None:
+    """How it lies in memory is left to whoever hands it over: the NPU takes channels last."""
+    assert np.shares_memory(fitted((Z,), {"z": given})[0], NUMBERS)
 
 
 def test_fitted_takes_a_number_of_no_axis_for_one_of_axes_of_one() -> None:

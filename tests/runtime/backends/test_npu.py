@@ -89,6 +89,16 @@ def test_feeds_without_axes_of_one_are_taken(fake_npu: FakeNpu, manifest: Engine
     engine.close()
 
 
+def test_feeds_are_taken_however_they_lie_in_memory(fake_npu: FakeNpu, manifest: EngineManifest, machine: Path) -> None:
+    fake_npu.record(manifest, recorded_runs(manifest))
+    engine = NpuBackend(fake_npu.library, root=machine).open(manifest)
+    whole = engine.run(FEEDS[0])["audio"].tolist()
+    for order in ((0, 2, 3, 1), (3, 1, 0, 2)):
+        lying = np.ascontiguousarray(FEEDS[0]["z"].transpose(order)).transpose(np.argsort(order))
+        assert engine.run({**FEEDS[0], "z": lying})["audio"].tolist() == whole
+    engine.close()
+
+
 @pytest.mark.parametrize(
     ("feed", "sentence"),
     [

@@ -51,6 +51,11 @@ def test_engine_runs_as_its_manifest_tells(engine: Engine, manifest: EngineManif
     assert given["audio"].ravel().tolist() == AUDIO
 
 
+def test_engine_takes_arrays_however_they_lie_in_memory(engine: Engine) -> None:
+    channels_last = np.ascontiguousarray(Z.transpose(0, 2, 1)).transpose(0, 2, 1)
+    assert engine.run({"lengths": LENGTHS, "z": channels_last})["audio"].ravel().tolist() == AUDIO
+
+
 def test_engine_gives_arrays_of_its_own(engine: Engine) -> None:
     first = engine.run({"z": Z, "lengths": LENGTHS})["audio"]
     engine.run({"z": -Z, "lengths": LENGTHS})

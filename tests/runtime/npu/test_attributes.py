@@ -31,6 +31,14 @@ def test_nhwc_input_is_turned_into_the_order_of_its_format() -> None:
     assert (port.format, port.type, port.nbytes) == (api.FORMAT_NHWC, api.TENSOR_FLOAT32, 48)
 
 
+def test_an_array_that_lies_channels_last_is_handed_over_without_a_copy() -> None:
+    (port,) = ports("e.rknn", "inputs", [Z], [told(Z, (1, 2, 2, 3), NHWC)])
+    memory = np.arange(12, dtype=np.float32).reshape(1, 2, 2, 3)
+    handed = port.handed_over(memory.transpose(0, 3, 1, 2))
+    assert np.shares_memory(handed, memory)
+    assert handed.ravel().tolist() == list(range(12))
+
+
 def test_nhwc_output_is_turned_back() -> None:
     (port,) = ports("e.rknn", "outputs", [Z], [told(Z, (1, 2, 2, 3), NHWC)])
     given = np.array([0, 4, 8, 1, 5, 9, 2, 6, 10, 3, 7, 11], np.float32)
