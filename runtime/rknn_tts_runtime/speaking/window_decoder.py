@@ -158,8 +158,8 @@ def host_of(component: Component, manifests: Sequence[EngineManifest]) -> Path:
         raise BadInput(
             f"{manifests[0].path}: tells of no host half, which makes latents of ids; this engine decodes latents only."
         )
-    for manifest in manifests:
-        check_host(manifest, host)
+    for manifest in {manifest.host_sha256: manifest for manifest in reversed(manifests)}.values():
+        check_host(manifest, host)  # once for each digest that is told: the file is read through
     return host
 
 

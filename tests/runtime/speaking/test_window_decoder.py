@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -166,6 +167,25 @@ def test_the_host_half_is_the_plans_else_the_manifests(tmp_path: Path) -> None:
     without = component(tmp_path, bare=keys(host=None))
     with pytest.raises(BadInput, match="tells of no host half"):
         host_of(without, open_decoder("piper", without, FakeBackend()).manifests)
+
+
+def test_the_host_half_is_read_once_whatever_engines_it_serves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "piper-host.onnx").write_bytes(b"its own")
+    digest = hashlib.sha256(b"its own").hexdigest()
+    ours, other = ({"file": "piper-host.onnx", "sha256": sha256} for sha256 in (digest, "00" * 32))
+    ladder = component(tmp_path, w8=keys(host=ours), w9=keys(9, host=ours), w10=keys(10, host=ours))
+    read: list[Path] = []
+
+    def read_through(path: Path) -> str:
+        read.append(path)
+        return digest
+
+    monkeypatch.setattr("rknn_tts_runtime.identity.sha256_of", read_through)
+    assert host_of(ladder, open_decoder("piper", ladder, FakeBackend()).manifests) == tmp_path / "piper-host.onnx"
+    assert read == [tmp_path / "piper-host.onnx"]
+    strange = component(tmp_path, w8=keys(host=ours), w9=keys(9, host=other))
+    with pytest.raises(Mismatch, match=r"w9\.json"):
+        host_of(strange, open_decoder("piper", strange, FakeBackend()).manifests)
 
 
 def test_a_rate_is_one_that_both_agree_on(tmp_path: Path) -> None:
