@@ -53,7 +53,7 @@ class Table:
 
 def lines_of(figures: Sequence[Figure]) -> list[str]:
     """The figures as lines."""
-    return [f"{'':72}{'this':>10}{'over':>10}{'ratio':>8}  bound", *map(_line, figures)]
+    return [f"{'':84}{'this':>10}{'over':>10}{'ratio':>8}  bound", *map(_line, figures)]
 
 
 def in_turn(*works: Callable[[], object], rounds: int = ROUNDS) -> list[float]:
@@ -72,4 +72,4 @@ def ms_of(work: Callable[[], object]) -> float:
 def _line(figure: Figure) -> str:
     bound = "-" if figure.bound is None else f"< {figure.bound:g}"
     name = f"{figure.name}, {figure.unit}"
-    return f"{name:72}{figure.ours:10.3f}{figure.theirs:10.3f}{figure.ratio:8.3f}  {bound}"
+    return f"{name:84}{figure.ours:10.3f}{figure.theirs:10.3f}{figure.ratio:8.3f}  {bound}"
