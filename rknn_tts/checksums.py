@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from contracts.errors import UserInput
-from contracts.files import Content, sha256_of_content
+from contracts.files import Content, sha256_of, sha256_of_content
 
 SUMS = "MANIFEST.sha256"
 
@@ -47,6 +47,19 @@ def check_sums_place(path: Path) -> None:
     """
     if path.exists() and _read(path) is None:
         raise UserInput(f"{path}: is no list of sha256sum, and would be replaced; --output names another place.")
+
+
+def check_as_listed(path: Path) -> None:
+    """See that the file `path`, which is to be changed, is the one that its folder's list tells of, if it does.
+
+    Raises:
+        UserInput: it is another: entering it anew would make the list true of what somebody changed.
+    """
+    listed = (_read(path.parent / SUMS) or {}).get(path.name)
+    if listed is not None and listed != sha256_of(path):
+        raise UserInput(
+            f"{path}: is not the file that {SUMS} beside it tells of, so it was changed since; build the engine again."
+        )
 
 
 def with_sums(files: Sequence[tuple[Path, Content]], beginning: Path | None = None) -> list[tuple[Path, Content]]:

@@ -12,6 +12,7 @@ from rknn_tts_runtime.plans.definition import (
     RKNN,
     FamilyDefinition,
     Implementation,
+    ParamValue,
     Role,
     family_of,
 )
@@ -96,8 +97,16 @@ def _family(
             continue
         artifacts = _artifacts(roles, mine, name, reference, what)
         _check_needs(implementation, artifacts, mine, what)
-        placed[component.name] = {"impl": RKNN, "artifacts": artifacts}
+        params = _params(implementation, mine)
+        placed[component.name] = {"impl": RKNN, "artifacts": artifacts, **({"params": params} if params else {})}
     return placed
+
+
+def _params(implementation: Implementation, built: Sequence[Built]) -> dict[str, ParamValue]:
+    """What a plan sets, beyond the defaults; frames that windows share are fewer than each of them emits."""
+    emitted = [one.manifest.window.emitted for one in built if one.manifest.window is not None]
+    planned = {param.name: param.planned for param in implementation.params if param.planned is not None}
+    return {name: value for name, value in planned.items() if all(value < frames for frames in emitted)}
 
 
 def _check_one_source(built: Sequence[Built], what: str) -> None:

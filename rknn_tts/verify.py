@@ -14,7 +14,7 @@ from contracts.errors import UserInput
 from contracts.files import sha256_of
 from contracts.manifest import Manifest, manifest_text, read_manifest
 from contracts.verdicts import Status, Verdict
-from rknn_tts.checksums import with_sums
+from rknn_tts.checksums import check_as_listed, with_sums
 from rknn_tts.outcome import Outcome
 from rknn_tts.publish import publish
 from rknn_tts.verify_gates import unproven_places, verdict_places
@@ -49,6 +49,7 @@ def verify(engine: Path, probe: Path) -> Verified:
         NotWritten: the manifest cannot be written; it is as it was.
     """
     place, manifest = _at_hand(engine)
+    check_as_listed(place)
     result = read_result(probe)
     bare = without_board(manifest)
     check_of_engine(probe, result, bare)

@@ -6,9 +6,10 @@ overflows a hardware field, as small engines of their own: where the engine is w
 
 from __future__ import annotations
 
+import functools
 import json
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
@@ -16,7 +17,7 @@ from pathlib import Path
 
 from rknn_tts_runtime.probing.kit import KIT_FILE, KIT_SCHEMA, OPERATOR, REGTASK
 
-from contracts.errors import GateFailure, NotWritten, ToolFailure, UserInput
+from contracts.errors import GateFailure, NotWritten, Refusal, ToolFailure, UserInput
 from engine.folders import new_folder
 from rknn_tts.hints import did_you_mean
 from rknn_tts.places import make_folder
@@ -126,19 +127,20 @@ def _small_cases(probed: Probed, engine: Draft, choice: str, shop: Workshop) -> 
     wanted = _operators(probed, choice, shop)
     if probed.manifest.quantisation is not None and choice != NONE:
         notes.append("The engine is of 8 bits, and the engines of its operators are of fp16.")
-    for name, kind, what, proves, graph in chain(wanted, _fields(probed, engine, shop, notes)):
-        if graph is None:
-            notes.append(f"{name}: its passes leave it as it is on {shop.target}, so that there is no case of it.")
-            continue
+    for name, kind, what, proves, make_graph in chain(wanted, _fields(probed, engine, shop, notes)):
         try:
-            drafts.append(compiled(graph, name, kind, what, proves, shop))
-        except (GateFailure, ToolFailure) as error:
+            graph = make_graph()
+            if graph is None:
+                notes.append(f"{name}: its passes leave it as it is on {shop.target}, so that there is no case of it.")
+            else:
+                drafts.append(compiled(graph, name, kind, what, proves, shop))
+        except (GateFailure, Refusal, ToolFailure) as error:
             notes.append(f"{name}: there is no case of it, for its engine was not built: {error}")
     return drafts, notes
 
 
-_Wanted = tuple[str, str, str, tuple[str, ...], MicroGraph | None]
-"""Name, kind, what it shows, what it proves, and what is compiled for it."""
+_Wanted = tuple[str, str, str, tuple[str, ...], Callable[[], MicroGraph | None]]
+"""Name, kind, what it shows, what it proves, and what makes the graph that is compiled for it."""
 
 
 def _operators(probed: Probed, choice: str, shop: Workshop) -> Iterator[_Wanted]:
@@ -146,7 +148,7 @@ def _operators(probed: Probed, choice: str, shop: Workshop) -> Iterator[_Wanted]
     forms = chosen_forms(choice, twin)
     for number, form in enumerate(forms, start=1):
         shop.say.step(f"operator {number} of {len(forms)}: {form.name}")
-        yield form.name, OPERATOR, form.what, form.proves, operator_graph(form, shop.target)
+        yield form.name, OPERATOR, form.what, form.proves, functools.partial(operator_graph, form, shop.target)
 
 
 def _fields(probed: Probed, engine: Draft, shop: Workshop, notes: list[str]) -> Iterable[_Wanted]:
@@ -163,8 +165,8 @@ def _fields(probed: Probed, engine: Draft, shop: Workshop, notes: list[str]) -> 
     parts = field_parts(probed.model, fields, builds.fields, shop.say)
     for number, part in enumerate(parts, start=1):
         what = f"the smallest part found to overflow {', '.join(part.fields)}: {part.what}; on the twin's own values"
-        graph = field_graph(part, number, probed.model, engine.feeds[0], probed.manifest)
-        yield f"regtask_{number}", REGTASK, what, part.fields, graph
+        make_graph = functools.partial(field_graph, part, number, probed.model, engine.feeds[0], probed.manifest)
+        yield f"regtask_{number}", REGTASK, what, part.fields, make_graph
     alone = [name for name in fields if not any(name in part.fields for part in parts)]
     if alone:
         notes.append(

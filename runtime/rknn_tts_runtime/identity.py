@@ -189,9 +189,10 @@ def _check_file(manifest: EngineManifest, path: Path, sha256: str, kind: str) ->
     found = sha256_of(path)
     if found != sha256:
         told = f"the digest {sha256[:SOURCE_DIGITS]}" if sha256 else "no digest"
+        together = "the engine and its manifest" + ("" if kind == "engine" else f" and its {kind}")
         raise Mismatch(
             f"{path}: its digest is {found[:SOURCE_DIGITS]}, and {manifest.path.name} has {told} of its {kind}: they "
-            f"are of two exports. Copy the engine, its manifest and its {kind} together. {_build(manifest)}"
+            f"are of two exports. Copy {together} together. {_build(manifest)}"
         )
 
 

@@ -79,7 +79,7 @@ def test_a_plan_places_every_engine_of_a_folder(tmp_path: Path) -> None:
     artifacts = {"main": "kokoro-full.rknn", "short": "kokoro-short.rknn", "host": "kokoro-generator-host.onnx"}
     assert options_of(report) == {
         **PIPER,
-        "kokoro_tts.exec_plan": {"generator": {"impl": "rknn", "artifacts": artifacts}},
+        "kokoro_tts.exec_plan": {"generator": {"impl": "rknn", "artifacts": artifacts, "params": {"overlap": 8}}},
     }
 
 

@@ -242,6 +242,17 @@ def test_digests_of_the_folder_stay_true(engine: Path, tmp_path: Path) -> None:
     assert done.outcome.files == (str(folder / "net.json"), str(folder / SUMS))
 
 
+def test_a_manifest_that_was_changed_since_it_was_listed_is_not_made_true(engine: Path, tmp_path: Path) -> None:
+    folder, place = engine.parent, engine.with_suffix(".json")
+    listed = sums_text({path.name: sha256_of(path) for path in folder.iterdir()})
+    write_whole(folder / SUMS, listed.encode())
+    place.write_text(place.read_text(encoding="utf-8") + "\n", encoding="utf-8")
+    changed = place.read_bytes()
+    with pytest.raises(UserInput, match=r"net\.json: is not the file that MANIFEST\.sha256 beside it tells of"):
+        verify(engine, probe(tmp_path))
+    assert (place.read_bytes(), (folder / SUMS).read_text(encoding="utf-8")) == (changed, listed)
+
+
 def test_manifest_may_be_named_in_the_engines_place(engine: Path, tmp_path: Path) -> None:
     assert verify(engine.with_suffix(".json"), probe(tmp_path)).failure is None
 

@@ -13,7 +13,7 @@ from rknn_tts_runtime.aperture_budget import ApertureBudget, as_mib, cost_of
 from rknn_tts_runtime.backends.engine import Backend
 from rknn_tts_runtime.board import soc
 from rknn_tts_runtime.commands.chosen_backend import NPU, add_backend_arguments, chosen_backend
-from rknn_tts_runtime.commands.output import tell
+from rknn_tts_runtime.commands.output import complain, tell
 from rknn_tts_runtime.commands.utterance import add_plan_arguments
 from rknn_tts_runtime.engine_file import short_contract_of
 from rknn_tts_runtime.faults import EXIT_DONE, Fault, Mismatch
@@ -22,6 +22,7 @@ from rknn_tts_runtime.manifest import EngineManifest, manifest_of
 from rknn_tts_runtime.plans.definition import RKNN, Role, family_of
 from rknn_tts_runtime.plans.plan import Component, Plan
 from rknn_tts_runtime.plans.reading import read_plans
+from rknn_tts_runtime.speaking.voices import SPEAKERS, open_speaker
 
 NAME = "check"
 HELP = "whether a plan, its files and this machine go together, and what the engines take"
@@ -34,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Say what the command takes."""
     parser.add_argument("plan", type=Path, metavar="PLAN.json", help="as `rknn-tts plan` writes it")
     add_plan_arguments(parser)
-    parser.add_argument("--load", action="store_true", help="load each engine once as well")
+    parser.add_argument("--load", action="store_true", help="load each engine once, and the whole voice, as well")
     add_backend_arguments(parser)
 
 
@@ -52,11 +53,15 @@ def run(arguments: argparse.Namespace) -> int:
     for plan in plans.values():
         for component in plan.components.values():
             checker.check(plan, component)
+        if arguments.load and plan.components and plan.family in SPEAKERS:
+            checker.open(plan)
         for name in plan.left_to_host:
             tell(f"{plan.family} {name}: is the host application's")
     if not any(plan.components or plan.left_to_host for plan in plans.values()):
         tell(f"{arguments.plan}: places no component, so there is nothing to check")
     checker.tell_together()
+    if checker.refused:
+        complain(f"refused: {checker.refused} of what {arguments.plan} places: see above")
     return checker.exit_code
 
 
@@ -69,6 +74,7 @@ class _Checker:
         self._budget = ApertureBudget()
         self._costs: dict[Path, int] = {}
         self.exit_code = EXIT_DONE
+        self.refused = 0
 
     def check(self, plan: Plan, component: Component) -> None:
         """Check all engines of `component`, and its host half against each of them."""
@@ -78,9 +84,17 @@ class _Checker:
                 try:
                     facts = self._engine(plan, component, roles[role], file)
                 except Fault as fault:
-                    self.exit_code = max(self.exit_code, fault.exit_code)
-                    facts = [f"refused: {fault}"]
+                    facts = [self._refusal(fault)]
                 tell(f"{plan.family} {component.name} {role}: {file.name}", *(f"  {fact}" for fact in facts))
+
+    def open(self, plan: Plan) -> None:
+        """Open the voice of `plan`: host half, settings and engines as they are when it speaks."""
+        try:
+            open_speaker(plan, self._backend).close()
+            fact = "opens"
+        except Fault as fault:
+            fact = self._refusal(fault)
+        tell(f"{plan.family} as a voice: {fact}")
 
     def tell_together(self) -> None:
         """Say whether all engines fit into the address space at once."""
@@ -89,6 +103,11 @@ class _Checker:
         total = sum(self._costs.values())
         fits = "fit into one process" if total <= self._budget.budget_bytes else "do not fit into one process at once"
         tell(f"together: {as_mib(total)} of {as_mib(self._budget.budget_bytes)}: they {fits}")
+
+    def _refusal(self, fault: Fault) -> str:
+        self.exit_code = max(self.exit_code, fault.exit_code)
+        self.refused += 1
+        return f"refused: {fault}"
 
     def _engine(self, plan: Plan, component: Component, role: Role, file: Path) -> list[str]:
         manifest = manifest_of(file)
@@ -108,7 +127,7 @@ class _Checker:
         return [
             _geometry(manifest),
             f"takes {as_mib(cost.context_bytes)} ({cost.source})",
-            *([] if manifest.data.get("board") else ["not measured on a board"]),
+            *([] if isinstance(manifest.data.get("board"), dict) else ["not measured on a board"]),
             *identity_notes(manifest),
         ]
 

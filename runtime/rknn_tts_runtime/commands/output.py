@@ -6,6 +6,7 @@ Python 3.8, numpy only: this file runs on the board.
 from __future__ import annotations
 
 import sys
+import unicodedata
 from typing import TextIO
 
 
@@ -15,8 +16,16 @@ def tell(*lines: str) -> None:
 
 
 def complain(*lines: str) -> None:
-    """Write `lines` to standard error, likewise."""
-    _write(sys.stderr, lines)
+    """Write `lines` to standard error, likewise; control characters, which a file's name may have, are escaped too."""
+    _write(sys.stderr, tuple(map(_without_controls, lines)))
+
+
+def _without_controls(line: str) -> str:
+    return "".join(_escaped(sign) if unicodedata.category(sign) == "Cc" else sign for sign in line)
+
+
+def _escaped(sign: str) -> str:
+    return sign.encode("unicode_escape").decode("ascii")
 
 
 def _write(stream: TextIO | None, lines: tuple[str, ...]) -> None:

@@ -64,13 +64,23 @@ class Role:
 
 @dataclass(frozen=True)
 class Param:
-    """A setting of an implementation: "integer" from `least`, or "boolean"."""
+    """A setting of an implementation.
+
+    Attributes:
+        name: its key in `params`.
+        kind: "integer", from `least`, or "boolean".
+        default: where a plan leaves it out.
+        meaning: what it is, in a few words.
+        least: see `kind`.
+        planned: what `rknn-tts plan` writes; None: it leaves it out.
+    """
 
     name: str
     kind: str
     default: ParamValue
     meaning: str
     least: int = 0
+    planned: ParamValue | None = None
 
 
 @dataclass(frozen=True)
@@ -143,6 +153,11 @@ def _main(made_for: str, meaning: str, ladder: bool = False, beyond: bool = Fals
     return Role("main", meaning, made_for, ladder, beyond)
 
 
+SEAM_FRAMES = 8
+"""Of Kokoro's windows, 0.1 s. Each is normalised by itself, so that samples jump where one ends: at a seam without a
+fade their second difference was up to twice the largest around it, with a fade of 4 frames or more below it (docs of
+Kokoro, measured on the default checkpoint)."""
+
 FAMILIES = (
     FamilyDefinition(
         "piper",
@@ -165,7 +180,13 @@ FAMILIES = (
                 Role("full_length", "an ONNX for any number of frames, which gain needs", NO_ENGINE, beyond=True),
                 _HOST,
                 params=(
-                    Param("overlap", "integer", 0, "frames that neighbouring windows both emit and fade over"),
+                    Param(
+                        "overlap",
+                        "integer",
+                        0,
+                        "frames that neighbouring windows both emit and fade over",
+                        planned=SEAM_FRAMES,
+                    ),
                     Param("gain", "boolean", False, "each window as loud as a decode of all frames at once"),
                 ),
             ),

@@ -9,7 +9,7 @@ Python 3.8, numpy only: this file runs on the board.
 
 from __future__ import annotations
 
-import math
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Iterator, Mapping
@@ -22,7 +22,7 @@ from rknn_tts_runtime.faults import BadInput
 from rknn_tts_runtime.plans.plan import Plan
 from rknn_tts_runtime.speaking.ids import checked_ids
 from rknn_tts_runtime.speaking.seam import LatentNoise, at_seam, check_outputs, frames_guessed
-from rknn_tts_runtime.speaking.speaker import Asked, FloatArray, Speaker
+from rknn_tts_runtime.speaking.speaker import Asked, FloatArray, Speaker, check_speed
 from rknn_tts_runtime.speaking.stopwatch import Stopwatch
 from rknn_tts_runtime.speaking.voice_keys import voice_keys
 from rknn_tts_runtime.speaking.window_decoder import WindowDecoder, component_of, host_of, open_decoder, sample_rate_of
@@ -117,8 +117,7 @@ class InflectSpeaker:
             )
         if asked.speaker or asked.voice is not None:
             raise BadInput(f"The voice in {self._voice.where.name} has one speaker; leave --speaker and --voice out.")
-        if not (math.isfinite(asked.speed) and asked.speed > 0):
-            raise BadInput(f"--speed {asked.speed}: a number above 0 is expected.")
+        check_speed(asked.speed)
         return checked_ids(asked.ids, self._voice.symbols, self._voice.where), self._voice.length_scale / asked.speed
 
     def _feed(self, ids: tuple[int, ...], length_scale: float) -> dict[str, Array]:
@@ -141,12 +140,13 @@ def open_inflect(plan: Plan, backend: Backend) -> Speaker:
         RunFault: an engine cannot be loaded.
     """
     component = component_of(plan, "decoder")
-    decoder = open_decoder(FAMILY, component, backend)
-    try:
+    with ExitStack() as opened:  # closed again where a later check fails
+        decoder = open_decoder(FAMILY, component, backend)
+        opened.callback(decoder.close)
         host = open_host(host_of(component, decoder.manifests))
+        opened.callback(host.close)
         voice = read_inflect(host.metadata, host.path)
         check_outputs(host)
-        return InflectSpeaker(voice, host, decoder, sample_rate_of(decoder, voice.hop, voice.sample_rate, voice.where))
-    except BaseException:
-        decoder.close()
-        raise
+        rate = sample_rate_of(decoder, voice.hop, voice.sample_rate, voice.where)
+        opened.pop_all()
+    return InflectSpeaker(voice, host, decoder, rate)

@@ -37,7 +37,7 @@ from rknn_tts_runtime.speaking.kokoro_generator import (
 from rknn_tts_runtime.speaking.kokoro_phonemiser import Phonemise, misaki_phonemes
 from rknn_tts_runtime.speaking.kokoro_text import said_by
 from rknn_tts_runtime.speaking.kokoro_voice import read_voice, style_for
-from rknn_tts_runtime.speaking.speaker import Asked
+from rknn_tts_runtime.speaking.speaker import Asked, check_speed
 from rknn_tts_runtime.speaking.stopwatch import Stopwatch
 
 STAGE = "generator"
@@ -109,8 +109,7 @@ class KokoroSpeaker:
             raise BadInput("Kokoro speaks in the style of a voice: give one with --voice FILE (docs/kokoro.md).")
         if asked.speaker:
             raise BadInput(f"--speaker {asked.speaker}: Kokoro has no numbered speakers; --voice chooses who speaks.")
-        if not (math.isfinite(asked.speed) and asked.speed > 0):
-            raise BadInput(f"--speed {asked.speed}: is no speed; 1 is the voice's own.")
+        check_speed(asked.speed)
         voice = read_voice(asked.voice, self._card.style_size)
         with stopwatch.stage(PHONEMES):
             said = said_by(self._card, self._host.path, voice.name, asked, self._phonemise)

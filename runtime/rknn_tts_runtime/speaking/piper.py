@@ -10,7 +10,7 @@ Python 3.8, numpy only: this file runs on the board.
 
 from __future__ import annotations
 
-import math
+from contextlib import ExitStack
 from typing import Iterator
 
 from rknn_tts_runtime.backends.engine import Backend
@@ -23,7 +23,7 @@ from rknn_tts_runtime.speaking.piper_host import Sentence, host_feed, latent_noi
 from rknn_tts_runtime.speaking.piper_text import said_by
 from rknn_tts_runtime.speaking.piper_voice import FAMILY, PiperVoice, read_voice
 from rknn_tts_runtime.speaking.seam import AtSeam, at_seam, check_outputs
-from rknn_tts_runtime.speaking.speaker import Asked, FloatArray, Speaker
+from rknn_tts_runtime.speaking.speaker import Asked, FloatArray, Speaker, check_speed
 from rknn_tts_runtime.speaking.stopwatch import Stopwatch
 from rknn_tts_runtime.speaking.window_decoder import WindowDecoder, component_of, host_of, open_decoder, sample_rate_of
 
@@ -78,8 +78,7 @@ class PiperSpeaker:
             self._durations.close()
 
     def _scales(self, asked: Asked) -> tuple[float, float, float]:
-        if not (math.isfinite(asked.speed) and asked.speed > 0):
-            raise BadInput(f"--speed {asked.speed}: a number above 0 is expected.")
+        check_speed(asked.speed)
         if asked.seed < 0:
             raise BadInput(f"--seed {asked.seed}: a whole number from 0 is expected.")
         noise_scale, length_scale, noise_width = self._voice.scales
@@ -114,22 +113,21 @@ def open_piper(plan: Plan, backend: Backend, phonemise: Phonemise = piper_phonem
         RunFault: an engine cannot be loaded.
     """
     component = component_of(plan, DECODER)
-    decoder = open_decoder(FAMILY, component, backend)
     durations = None
-    try:
+    with ExitStack() as opened:  # closed again where a later check fails
+        decoder = open_decoder(FAMILY, component, backend)
+        opened.callback(decoder.close)
         host = open_host(host_of(component, decoder.manifests))
+        opened.callback(host.close)
         voice = read_voice(host.metadata, host.path)
         check_outputs(host)
         rate = sample_rate_of(decoder, voice.hop, voice.sample_rate, voice.where)
         if DURATIONS in plan.components:
             durations = open_durations(plan.components[DURATIONS], backend)
+            opened.callback(durations.close)
             _check_one_voice(decoder, durations, voice)
-        return PiperSpeaker(voice, host, decoder, durations, rate, phonemise)
-    except BaseException:
-        decoder.close()
-        if durations is not None:
-            durations.close()
-        raise
+        opened.pop_all()
+    return PiperSpeaker(voice, host, decoder, durations, rate, phonemise)
 
 
 def _check_one_voice(decoder: WindowDecoder, durations: DurationEncoder, voice: PiperVoice) -> None:

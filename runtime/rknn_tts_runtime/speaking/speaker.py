@@ -5,6 +5,7 @@ Python 3.8, numpy only: this file runs on the board.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Iterator, Protocol
@@ -12,6 +13,7 @@ from typing import Any, Iterator, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from rknn_tts_runtime.faults import BadInput
 from rknn_tts_runtime.speaking.stopwatch import Stopwatch
 
 FloatArray = npt.NDArray[np.float32]
@@ -40,6 +42,16 @@ class Asked:
     voice: Path | None = None
     speed: float = 1.0
     seed: int = 0
+
+
+def check_speed(speed: float) -> None:
+    """Check that one can speak so fast.
+
+    Raises:
+        BadInput: it is no number above 0.
+    """
+    if not (math.isfinite(speed) and speed > 0):
+        raise BadInput(f"--speed {speed}: a number above 0 is expected; 1 is the voice's own.")
 
 
 class Speaker(Protocol):

@@ -22,7 +22,7 @@ def plan_in(folder: Path, **other: object) -> str:
 
 def test_check_tells_what_a_whole_folder_is_for_and_takes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_engine(tmp_path)
-    assert main(["check", "--backend", "onnx", "--load", plan_in(tmp_path, duration_flows={"impl": "ggml"})]) == 0
+    assert main(["check", "--backend", "onnx", plan_in(tmp_path, duration_flows={"impl": "ggml"})]) == 0
     assert capsys.readouterr().out.splitlines() == [
         f"piper decoder main: {STEM}.rknn",
         "  for rk3588, toolkit 2.3.2, window of 6 frames, 2 emitted",
@@ -45,7 +45,8 @@ def test_check_finds_a_file_that_is_not_the_manifests(
     said = capsys.readouterr()
     assert "refused: " in said.out
     assert path.name in said.out
-    assert (said.err, "together:" in said.out) == ("", False)
+    assert "together:" not in said.out
+    assert said.err == f"refused: 1 of what {tmp_path}/plan.json places: see above\n"
 
 
 def test_check_finds_an_engine_of_another_stage_and_goes_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -120,3 +121,21 @@ def test_check_says_that_a_plan_places_nothing(plans: str, tmp_path: Path, capsy
     (tmp_path / "plan.json").write_text(plans)
     assert main(["check", "--backend", "onnx", str(tmp_path / "plan.json")]) == 0
     assert "places no component" in capsys.readouterr().out
+
+
+def test_load_opens_the_whole_voice_as_say_does(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_engine(tmp_path)  # as its manifest and contract have it, but no decoder that Piper's walk can run
+    assert main(["check", "--backend", "onnx", "--load", plan_in(tmp_path)]) == 2
+    said = capsys.readouterr()
+    assert f"\npiper as a voice: refused: {tmp_path}/{STEM}.json: " in said.out
+    assert said.err.startswith("refused: 1 of what ")
+
+
+@pytest.mark.parametrize("board", [7, [1], "yes"])
+def test_what_is_no_record_of_a_board_measured_nothing(
+    board: object, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = write_engine(tmp_path).manifest
+    place.write_text(json.dumps({**json.loads(place.read_text("utf-8")), "board": board}), encoding="utf-8")
+    main(["check", "--backend", "onnx", plan_in(tmp_path)])
+    assert "not measured on a board" in capsys.readouterr().out
