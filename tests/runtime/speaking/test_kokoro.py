@@ -197,8 +197,8 @@ def test_there_is_nothing_to_note_of_a_real_checkpoint(speaker: KokoroSpeaker) -
         ({"voice": None}, "give one with --voice FILE"),
         ({"voice": Path("nobody.npy")}, r"--voice nobody\.npy: there is no such file"),
         ({"speaker": 1}, "--speaker 1: Kokoro has no numbered speakers"),
-        ({"speed": 0.0}, r"--speed 0\.0: is no speed"),
-        ({"speed": float("nan")}, "--speed nan: is no speed"),
+        ({"speed": 0.0}, r"--speed 0\.0: a number above 0 is expected"),
+        ({"speed": float("nan")}, "--speed nan: a number above 0 is expected"),
         ({"phonemes": "aXi"}, r"--phonemes: the Kokoro in kokoro-host\.onnx does not have 'X' \(U\+0058\)"),
     ],
 )
