@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from rknn_tts_runtime.identity import runs_on
 from rknn_tts_runtime.json_keys import LARGEST_BYTES
 from rknn_tts_runtime.probing.kit import ENGINE
 from rknn_tts_runtime.probing.result import BOARD_BACKEND, RESULT_SCHEMA, CaseResult, ProbeResult, sign_off_digest
@@ -74,8 +75,7 @@ def check_of_engine(path: Path, result: ProbeResult, manifest: Manifest) -> None
             f"is {manifest.engine.file} (sha256 {manifest.engine.sha256[:16]}); make a kit of this one."
         )
     soc = result.conditions.soc
-    # To the toolkit an rk3588s is an rk3588.
-    if soc is not None and soc.removesuffix("s") != manifest.target:
+    if soc is not None and not runs_on(manifest.target, soc):
         raise UserInput(f"{path}: is of a board with an {soc}, and the engine is for {manifest.target}.")
     _check_engine_cases(path, result, manifest)
     _check_other_cases(path, result)

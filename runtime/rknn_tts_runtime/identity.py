@@ -71,13 +71,17 @@ def check_target(manifest: EngineManifest, soc: str | None) -> None:
     Raises:
         Mismatch: it is for another.
     """
-    if soc is None:
+    if soc is None or runs_on(manifest.target, soc):
         return
-    chip, target = _target_of(soc), _target_of(manifest.target)
-    if SAME_NPU.get(chip, chip) == SAME_NPU.get(target, target):
-        return
+    chip = _target_of(soc)
     remedy = _build(manifest, target=chip) if chip in TARGETS else "No engine can be built for that chip."
     raise Mismatch(f"{manifest.engine}: is for {manifest.target}, and this board has an {soc}. {remedy}")
+
+
+def runs_on(target: str, soc: str) -> bool:
+    """Whether engines for `target` run on the chip `soc`: "rk3588" on an "rk3588s", too."""
+    chips = [SAME_NPU.get(chip, chip) for chip in map(_target_of, (target, soc))]
+    return chips[0] == chips[1]
 
 
 def check_stage(manifest: EngineManifest, family: str, stage: str) -> None:

@@ -314,8 +314,9 @@ def test_result_of_another_chip_is_refused(engine: Path, tmp_path: Path) -> None
     assert "is of a board with an rk3576, and the engine is for rk3588" in refused(engine, place)
 
 
-def test_rk3588s_is_an_rk3588(engine: Path, tmp_path: Path) -> None:
-    assert verify(engine, probe(tmp_path, soc="rk3588s")).failure is None
+@pytest.mark.parametrize("soc", ["rk3588s", "rk3588s2"])
+def test_what_a_board_calls_its_rk3588_is_one(soc: str, engine: Path, tmp_path: Path) -> None:
+    assert verify(engine, probe(tmp_path, soc=soc)).failure is None
 
 
 def test_real_result_of_twins_is_refused(engine: Path, tmp_path: Path) -> None:

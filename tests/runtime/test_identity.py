@@ -19,6 +19,7 @@ from rknn_tts_runtime.identity import (
     check_stage,
     check_twin,
     identity_notes,
+    runs_on,
     sha256_of,
 )
 from rknn_tts_runtime.manifest import EngineManifest, manifest_of
@@ -259,3 +260,18 @@ def test_commands_name_the_checkpoint_as_it_has_to_be_given(
     with pytest.raises(Mismatch) as raised:
         check(manifest)
     assert str(raised.value).endswith(f"To build it: {command}")
+
+
+@pytest.mark.parametrize(
+    ("target", "soc", "runs"),
+    [
+        ("rk3588", "rk3588", True),
+        ("rk3588", "rk3588s", True),
+        ("rk3568", "rk3566", True),
+        ("rk3566", "rk3568", True),
+        ("rk3588", "rk3576", False),
+        ("rk3562", "rk3566", False),
+    ],
+)
+def test_engines_run_on_the_chips_that_have_their_npu(target: str, soc: str, runs: bool) -> None:
+    assert runs_on(target, soc) is runs
