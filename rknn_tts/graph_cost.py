@@ -16,8 +16,9 @@ from cost.summary import summarise_layers, summarise_memory
 from engine.result import LINES_FILE
 from logs.judge import judge_log
 from logs.layer_table import parse_layer_table
+from rknn_tts.bare_build import build_bare
 from rknn_tts.build_gates import kept_lines, layer_table_verdict
-from rknn_tts.build_step import BUILD_FOLDER, converter_digest, memory_limit_bytes
+from rknn_tts.build_step import BUILD_FOLDER, converter_digest
 from rknn_tts.request import Request
 from rknn_tts.steps import Steps
 
@@ -92,21 +93,5 @@ class CostBuilds:
         )
 
     def _build(self, graph: bytes, folder: Path, log: Path) -> None:
-        from engine.build import DEFAULT_TIMEOUT_S, BuildRequest, build_engine
-
-        onnx = folder / "graph.onnx"
-        onnx.write_bytes(graph)
-        asked_s = self.request.timeout_s
-        build_engine(
-            BuildRequest(
-                onnx=onnx,
-                target=self.target,
-                toolkit=self.request.toolkit,
-                converter_python=self.python,
-                result_folder=folder / BUILD_FOLDER,
-                log=log,
-                timeout_s=DEFAULT_TIMEOUT_S if asked_s is None else asked_s,
-                memory_limit_bytes=memory_limit_bytes(self.request.memory_gb),
-            )
-        )
-        onnx.unlink()
+        toolkit = self.request.toolkit
+        build_bare(graph, folder, log, self.request, target=self.target, toolkit=toolkit, python=self.python)

@@ -14,8 +14,9 @@ from contracts.files import sha256_of_bytes
 from engine.result import LINES_FILE
 from logs.judge import judge_log
 from logs.regtask import RegtaskKey
+from rknn_tts.bare_build import build_bare
 from rknn_tts.build_gates import kept_lines
-from rknn_tts.build_step import BUILD_FOLDER, converter_digest, memory_limit_bytes
+from rknn_tts.build_step import BUILD_FOLDER, converter_digest
 from rknn_tts.finished_graph import serialised
 from rknn_tts.graph_cost import BUILDERS
 from rknn_tts.request import Request
@@ -69,24 +70,14 @@ class PartBuilds:
         return frozenset(map(regtask_name, judge_log(lines, self.accepted).summary.regtask))
 
     def _build(self, graph: bytes, folder: Path) -> None:
-        from engine.build import DEFAULT_TIMEOUT_S, BuildRequest, build_engine
-
-        onnx = folder / "graph.onnx"
-        onnx.write_bytes(graph)
-        asked_s = self.request.timeout_s
-        build_engine(
-            BuildRequest(
-                onnx=onnx,
-                target=self.target,
-                toolkit=self.toolkit,
-                converter_python=self.python,
-                result_folder=folder / BUILD_FOLDER,
-                log=folder / "part.log",
-                accepted=self.accepted,
-                disable_rules=self.disabled_rules,
-                timeout_s=DEFAULT_TIMEOUT_S if asked_s is None else asked_s,
-                memory_limit_bytes=memory_limit_bytes(self.request.memory_gb),
-            )
+        build_bare(
+            graph,
+            folder,
+            folder / "part.log",
+            self.request,
+            target=self.target,
+            toolkit=self.toolkit,
+            python=self.python,
+            accepted=self.accepted,
+            disabled_rules=self.disabled_rules,
         )
-        onnx.unlink()
-        (folder / BUILD_FOLDER / "engine.rknn").unlink()

@@ -20,6 +20,7 @@ from engine.environment import converter_python
 from rknn_tts.carried import without_carried
 from rknn_tts.steps import CHECKPOINTS_FOLDER, ROOT
 from tests.bench.measured import Measured, measure
+from tests.bench.ratios import Figure
 
 FAMILY, TARGET = "piper", "rk3588"
 ROUNDS = 3
@@ -29,22 +30,6 @@ BOUND = 2.0
 """Issue 2: cold wall and CPU over the bare script's."""
 
 REPORT = ROOT / "build-logs" / "bench-engine.json"
-
-
-@dataclass(frozen=True)
-class Figure:
-    """A line of the table; `ratio` is `ours` over `theirs`, `bound` None where none is required."""
-
-    name: str
-    unit: str
-    ours: float
-    theirs: float
-    bound: float | None = None
-
-    @property
-    def ratio(self) -> float:
-        """How many times as much."""
-        return self.ours / self.theirs
 
 
 @dataclass(frozen=True)
