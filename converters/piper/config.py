@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from rknn_tts_runtime.speaking.piper_voice import ESPEAK
 
 from contracts.errors import UserInput
 from contracts.serial import parse_json
 
 PAD, BOS, EOS = "_", "^", "$"
 """Symbols of Piper's phoneme map that frame a sentence and separate its phonemes."""
-
-ESPEAK, CHARACTERS = "espeak", "text"
-"""The values of `phoneme_type` for phonemes of espeak-ng, Piper's default, and for those that are the text itself."""
 
 SMALLEST_LENGTH_SCALE = 0.01
 """A hundred times the usual speed: below it every phoneme is one frame, and nothing is spoken."""
@@ -32,7 +32,8 @@ class VoiceConfig:
         phoneme_ids: symbol to ids, of which it has some.
         speaker_ids: name of a speaker to its number.
         scales: noise scale, length scale, noise width: what the voice's authors speak with.
-        phoneme_type: how a text becomes phonemes: by espeak-ng, or as its own characters ("text"), or a language's way.
+        phoneme_type: how a text becomes phonemes: by espeak-ng (Piper's default), as its own characters ("text"), or a
+            language's way.
         espeak_voice: espeak-ng's name of the language (`en-us`).
         vowel_clusters: phonemes that follow each other and are one symbol of the map (`aɪ`).
     """
@@ -47,6 +48,11 @@ class VoiceConfig:
     phoneme_type: str = ESPEAK
     espeak_voice: str | None = None
     vowel_clusters: tuple[tuple[str, ...], ...] = ()
+
+
+def frame_of(table: Mapping[str, Sequence[int]]) -> tuple[Sequence[int], Sequence[int], Sequence[int]]:
+    """The ids that begin a sentence, that part its symbols (0 where the map has none), and that end it."""
+    return table.get(BOS, ()), table.get(PAD, (0,)), table.get(EOS, ())
 
 
 def config_path(voice: Path) -> Path:

@@ -12,7 +12,7 @@ import onnx_ir as ir
 from rknn_tts_runtime.speaking.piper_voice import FAMILY
 from rknn_tts_runtime.speaking.voice_keys import VOICE_METADATA
 
-from converters.piper.phonemes import frame_of
+from converters.piper.config import frame_of
 from converters.piper.voice import Voice
 
 

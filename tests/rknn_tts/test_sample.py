@@ -12,7 +12,6 @@ import pytest
 from numpy.typing import NDArray
 
 from contracts.errors import UserInput
-from converters.piper import phonemes
 from converters.stages import Sentence
 from rknn_tts.outcome import Outcome
 from rknn_tts.request import Request
@@ -21,6 +20,7 @@ from tests.converters.voices import whole_voice
 from tests.onnx_runs import snr_db
 from tests.rknn_tts.stand_in_converter import GOOD_LOG, write_converter
 from tests.rknn_tts.workshop import Workshop, new_workshop
+from tests.runtime.speaking.stand_in_phonemiser import answer, giving
 from tests.vits_writer.recipe import ALPHABET, Recipe
 from tests.vits_writer.voice import voice_json, write_voice
 
@@ -123,13 +123,11 @@ def test_same_sentence_is_found_again_and_written_anew(workshop: Workshop, heard
 def test_text_goes_through_the_phonemiser_and_tells_what_it_left_out(
     workshop: Workshop, heard: Outcome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    program = tmp_path / "phonemiser.py"
-    program.write_text('print(\'{"phonemes": [["h", "ʉ", "a"]]}\')', encoding="utf-8")
-    monkeypatch.setattr(phonemes, "PHONEMISER", program)
+    answer(monkeypatch, tmp_path, giving(["h", "ʉ", "a"]))
     done = build(workshop, "texts", text="Ha")
     h, a = ALPHABET.index("h"), ALPHABET.index("a")
     assert snr_db(said([1, 0, h, 0, a, 0, 2]), read_wav(workshop.folder / "texts" / REFERENCE)) > PCM_DB
-    assert "mini.onnx.json has no id for 'ʉ': left out of the sample." in done.notes
+    assert "The voice in mini.onnx.json has no id for 'ʉ': left out of what is said." in done.notes
     assert "build" in done.reused
 
 

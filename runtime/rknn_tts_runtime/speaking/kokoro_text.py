@@ -7,19 +7,17 @@ from __future__ import annotations
 
 import unicodedata
 from pathlib import Path
-from typing import NamedTuple, Sequence
+from typing import Iterable, NamedTuple
 
 from rknn_tts_runtime.faults import BadInput
 from rknn_tts_runtime.speaking.ids import checked_ids
 from rknn_tts_runtime.speaking.kokoro_card import KokoroCard
 from rknn_tts_runtime.speaking.kokoro_phonemiser import EXTRAS, Phonemise
+from rknn_tts_runtime.speaking.listed import listed
 from rknn_tts_runtime.speaking.speaker import Asked
 
 BOUNDARY = 0
 """The token before and behind every sentence (reference, `kokoro.model.KModel.forward`)."""
-
-_MOST_SHOWN = 10
-"""Characters that a sentence names."""
 
 
 class Said(NamedTuple):
@@ -74,7 +72,7 @@ def _of_phonemes(phonemes: str, card: KokoroCard, where: Path) -> tuple[int, ...
     signs = _spelled(phonemes, card)
     unknown = [sign for sign in signs if sign not in card.vocabulary]
     if unknown:
-        raise BadInput(f"--phonemes: the Kokoro in {where.name} does not have {_listed(unknown)}; leave it out.")
+        raise BadInput(f"--phonemes: the Kokoro in {where.name} does not have {_named(unknown)}; leave it out.")
     return (BOUNDARY, *(card.vocabulary[sign] for sign in signs), BOUNDARY)
 
 
@@ -92,10 +90,10 @@ def _of_text(text: str, voice: str, card: KokoroCard, where: Path, phonemise: Ph
     if not any(known):
         raise BadInput(
             f"--text: the Kokoro in {where.name} has a token for nothing in it"
-            + (f" ({_listed(unknown)})" if unknown else "")
+            + (f" ({_named(unknown)})" if unknown else "")
             + f"; is it in the language of {voice}?"
         )
-    note = f"The Kokoro in {where.name} does not have {_listed(unknown)}: left out." if unknown else ""
+    note = f"The Kokoro in {where.name} does not have {_named(unknown)}: left out." if unknown else ""
     # A phoneme that is not known is left out by the reference too.
     return Said(tuple((BOUNDARY, *tokens, BOUNDARY) for tokens in known if tokens), (note,) if note else ())
 
@@ -117,7 +115,5 @@ def _check_vocabulary(card: KokoroCard, where: Path, option: str) -> None:
         )
 
 
-def _listed(signs: Sequence[str]) -> str:
-    distinct = list(dict.fromkeys(signs))
-    shown = ", ".join(f"{sign!r} (U+{ord(sign):04X})" for sign in distinct[:_MOST_SHOWN])
-    return shown + (f" and {len(distinct) - _MOST_SHOWN} more" if len(distinct) > _MOST_SHOWN else "")
+def _named(signs: Iterable[str]) -> str:
+    return listed(f"{sign!r} (U+{ord(sign):04X})" for sign in signs)

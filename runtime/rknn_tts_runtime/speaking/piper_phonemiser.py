@@ -5,7 +5,7 @@
 
 One list a sentence. It is run by path, in a process of its own, and imports nothing of the project: piper-tts and the
 espeak-ng inside it are under the GNU GPL, version 3 or later, and are never loaded where the project itself runs.
-`phonemiser.py` starts it on a board, `converters/piper/phonemes.py` for the toolchain, so both speak the same phonemes.
+`phonemiser.py` asks it, on a board and for the toolchain's samples, so both speak the same phonemes.
 """
 
 from __future__ import annotations

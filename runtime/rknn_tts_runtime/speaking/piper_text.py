@@ -10,12 +10,15 @@ from typing import Iterable, Mapping, NamedTuple, Sequence
 
 from rknn_tts_runtime.faults import BadInput
 from rknn_tts_runtime.speaking.ids import checked_ids
+from rknn_tts_runtime.speaking.listed import listed
 from rknn_tts_runtime.speaking.phonemiser import Phonemise
 from rknn_tts_runtime.speaking.piper_voice import CHARACTERS, ESPEAK, PiperVoice
+from rknn_tts_runtime.speaking.reading_program import INSTEAD
 from rknn_tts_runtime.speaking.speaker import Asked
 
-_LISTED = 8
-"""Phonemes that a sentence names at most."""
+
+class OtherPhonemes(BadInput):
+    """The voice's phonemes are of a type that no text becomes here."""
 
 
 class Said(NamedTuple):
@@ -43,10 +46,40 @@ def said_by(voice: PiperVoice, asked: Asked, phonemise: Phonemise) -> Said:
     elif asked.phonemes is not None:
         said = Said((_of_phonemes(voice, asked.phonemes),), ())
     else:
-        said = _of_text(voice, asked.text or "", phonemise)
+        said = text_as_ids(voice, asked.text or "", phonemise)
     for ids in said.sentences:
         checked_ids(ids, voice.symbols, voice.where)
     return said
+
+
+def text_as_ids(voice: PiperVoice, text: str, phonemise: Phonemise, instead: str = INSTEAD) -> Said:
+    """The ids that `voice` speaks of `text`, however many they are.
+
+    Args:
+        voice: who speaks.
+        text: what is said.
+        phonemise: called where the voice's phonemes are espeak-ng's.
+        instead: what a person does where there is no way from a text to ids, for sentences.
+
+    Raises:
+        OtherPhonemes: there is no such way, by the type of the voice's phonemes.
+        BadInput: there is none, or the voice has an id for nothing in it.
+        RunFault: the phonemiser broke.
+    """
+    _check_table(voice, "--text")
+    sentences = _phonemes_of(voice, text, phonemise, instead)
+    unknown = [phoneme for spoken in sentences for phoneme in spoken if phoneme not in voice.table]
+    known = [[voice.table[phoneme] for phoneme in spoken if phoneme in voice.table] for spoken in sentences]
+    if not any(known):
+        raise BadInput(
+            f"--text: the voice in {voice.where.name} has an id for nothing in it"
+            + (f" ({_named(unknown)})" if unknown else "")
+            + "; is it in the voice's language?"
+        )
+    note = f"The voice in {voice.where.name} has no id for {_named(unknown)}: left out of what is said."
+    # Sentence by sentence, as Piper makes the ids that voices are trained on.
+    ids = tuple(framed(voice.begin, voice.pad, voice.end, symbols) for symbols in known)
+    return Said(ids, (note,) if unknown else ())
 
 
 def framed(
@@ -78,40 +111,23 @@ def _of_phonemes(voice: PiperVoice, phonemes: str) -> tuple[int, ...]:
         symbols = spelled(voice.table, unicodedata.normalize("NFD", phonemes))
     unknown = [symbol for symbol in symbols if symbol not in voice.table]
     if unknown:
-        raise BadInput(f"--phonemes: the voice in {voice.where.name} has no id for {_listed(unknown)}; leave it out.")
+        raise BadInput(f"--phonemes: the voice in {voice.where.name} has no id for {_named(unknown)}; leave it out.")
     return framed(voice.begin, voice.pad, voice.end, [voice.table[symbol] for symbol in symbols])
 
 
-def _of_text(voice: PiperVoice, text: str, phonemise: Phonemise) -> Said:
-    _check_table(voice, "--text")
-    sentences = _phonemes_of(voice, text, phonemise)
-    unknown = [phoneme for spoken in sentences for phoneme in spoken if phoneme not in voice.table]
-    known = [[voice.table[phoneme] for phoneme in spoken if phoneme in voice.table] for spoken in sentences]
-    if not any(known):
-        raise BadInput(
-            f"--text: the voice in {voice.where.name} has an id for nothing in it"
-            + (f" ({_listed(unknown)})" if unknown else "")
-            + "; is it in the voice's language?"
-        )
-    note = f"The voice in {voice.where.name} has no id for {_listed(unknown)}: left out." if unknown else ""
-    # Sentence by sentence, as Piper makes the ids that voices are trained on.
-    ids = tuple(framed(voice.begin, voice.pad, voice.end, symbols) for symbols in known)
-    return Said(ids, (note,) if note else ())
-
-
-def _phonemes_of(voice: PiperVoice, text: str, phonemise: Phonemise) -> Sequence[Sequence[str]]:
+def _phonemes_of(voice: PiperVoice, text: str, phonemise: Phonemise, instead: str) -> Sequence[Sequence[str]]:
     """The phonemes of `text`, by sentence; characters are Piper's phonemes in NFD, one code point each."""
     if voice.phoneme_type == CHARACTERS:
         return [list(unicodedata.normalize("NFD", text))]
     if voice.phoneme_type != ESPEAK:
-        raise BadInput(
+        raise OtherPhonemes(
             f"--text: the phonemes of the voice in {voice.where.name} are of the type {voice.phoneme_type!r}, and "
-            f"texts are read for {ESPEAK} and {CHARACTERS} only; give --ids or --phonemes."
+            f"texts are read for {ESPEAK} and {CHARACTERS} only so far; {instead}."
         )
     if voice.espeak_voice is None:
         raise BadInput(
             f"--text: the voice in {voice.where.name} does not say in which language espeak-ng reads for it "
-            "(espeak.voice in its JSON); give --ids or --phonemes."
+            f"(espeak.voice in the JSON that it is exported with); add it there, or {instead}."
         )
     return phonemise(voice.espeak_voice, voice.vowel_clusters, text)
 
@@ -124,7 +140,5 @@ def _check_table(voice: PiperVoice, option: str) -> None:
         )
 
 
-def _listed(phonemes: Sequence[str]) -> str:
-    distinct = list(dict.fromkeys(phonemes))
-    shown = ", ".join(repr(phoneme) for phoneme in distinct[:_LISTED])
-    return shown + (f" and {len(distinct) - _LISTED} more" if len(distinct) > _LISTED else "")
+def _named(phonemes: Iterable[str]) -> str:
+    return listed(repr(phoneme) for phoneme in phonemes)

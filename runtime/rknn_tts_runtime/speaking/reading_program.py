@@ -2,8 +2,8 @@
 
     stdin: what it is asked      stdout: {"phonemes": [...]} or {"fault": "why it cannot be read"}
 
-The Python that runs it is the one that runs this, or the one that the environment variable RKNN_TTS_PHONEMISER_PYTHON
-names.
+`answer_of` runs it with the Python that runs this, or with the one that the environment variable
+RKNN_TTS_PHONEMISER_PYTHON names; a caller that has a Python of its own for it takes `started` and `answer_in`.
 
 Python 3.8, numpy only: this file runs on the board.
 """
@@ -15,7 +15,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, Mapping, NamedTuple
+from typing import Any, Mapping, NamedTuple, Sequence
 
 from rknn_tts_runtime.faults import BadInput, RunFault
 
@@ -37,12 +37,14 @@ class Phonemiser(NamedTuple):
         program: its file.
         install: what installs it, for sentences: "pip install piper-tts".
         seconds: that it may take; one that takes longer hangs.
+        instead: what a person does without it, for sentences.
     """
 
     called: str
     program: Path
     install: str
     seconds: float
+    instead: str = INSTEAD
 
 
 def answer_of(phonemiser: Phonemiser, asked: Mapping[str, object]) -> dict[str, Any]:
@@ -53,26 +55,51 @@ def answer_of(phonemiser: Phonemiser, asked: Mapping[str, object]) -> dict[str, 
         RunFault: it broke, hung, or gave something else.
     """
     python = os.environ.get(PYTHON_VARIABLE) or sys.executable
-    called = phonemiser.called
-    remedy = f"install it ({phonemiser.install}; {PYTHON_VARIABLE}=/path/to/python names one that has it), or {INSTEAD}"
+    named = f"{PYTHON_VARIABLE}=/path/to/python names one that has it"
+    remedy = f"install it ({phonemiser.install}; {named}), or {phonemiser.instead}"
     try:
-        done = subprocess.run(
-            [python, str(phonemiser.program)],
+        done = started(phonemiser, (python,), asked)
+    except OSError as error:
+        raise BadInput(f"--text: {python} cannot be run ({error.strerror}), to read with; {remedy}.") from error
+    if done.returncode == NOT_INSTALLED:
+        raise BadInput(
+            f"--text: a text is read by {phonemiser.called}, and {python} has none ({_last_words(done)}); {remedy}."
+        )
+    return answer_in(phonemiser, done)
+
+
+def started(
+    phonemiser: Phonemiser, python: Sequence[str], asked: Mapping[str, object]
+) -> subprocess.CompletedProcess[bytes]:
+    """`phonemiser`, run by the words `python` and told what it is `asked`, once it has ended.
+
+    Raises:
+        OSError: that Python cannot be run.
+        RunFault: it hung.
+    """
+    try:
+        return subprocess.run(
+            [*python, str(phonemiser.program)],
             input=json.dumps(asked).encode("ascii"),
             capture_output=True,
             timeout=phonemiser.seconds,
             check=False,
         )
-    except OSError as error:
-        raise BadInput(f"--text: {python} cannot be run ({error.strerror}), to read with; {remedy}.") from error
     except subprocess.TimeoutExpired as error:
-        raise RunFault(f"{called} had no answer after {phonemiser.seconds:g} s; {INSTEAD}.") from error
-    told = (done.stderr.decode("utf-8", "replace").strip().splitlines() or ["silent"])[-1][:200]
-    if done.returncode == NOT_INSTALLED:
-        raise BadInput(f"--text: a text is read by {called}, and {python} has none ({told}); {remedy}.")
+        raise RunFault(
+            f"{phonemiser.called} had no answer after {phonemiser.seconds:g} s; {phonemiser.instead}."
+        ) from error
+
+
+def answer_in(phonemiser: Phonemiser, done: subprocess.CompletedProcess[bytes]) -> dict[str, Any]:
+    """What `phonemiser`, which has ended, answered: an object with a list `phonemes`, or with a `fault`.
+
+    Raises:
+        RunFault: it broke, or gave something else.
+    """
     if done.returncode != 0:
         how = f"signal {-done.returncode}" if done.returncode < 0 else f"status {done.returncode}"
-        raise RunFault(f"{called} ended with {how} ({told}); {INSTEAD}.")
+        raise RunFault(f"{phonemiser.called} ended with {how} ({_last_words(done)}); {phonemiser.instead}.")
     try:
         answer = json.loads(done.stdout.decode("utf-8"))
     except (ValueError, RecursionError):
@@ -84,4 +111,9 @@ def answer_of(phonemiser: Phonemiser, asked: Mapping[str, object]) -> dict[str, 
 
 def no_phonemes(phonemiser: Phonemiser, answer: object) -> RunFault:
     """That an answer is none."""
-    return RunFault(f"{phonemiser.called} gave no phonemes ({answer!r:.80}); {INSTEAD}.")
+    return RunFault(f"{phonemiser.called} gave no phonemes ({answer!r:.80}); {phonemiser.instead}.")
+
+
+def _last_words(done: subprocess.CompletedProcess[bytes]) -> str:
+    """The last line of what it said of itself."""
+    return (done.stderr.decode("utf-8", "replace").strip().splitlines() or ["silent"])[-1][:200]

@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rknn_tts_runtime.speaking.phonemiser import PROGRAM
 
 from contracts.errors import Refusal, RknnTtsError, ToolFailure, UserInput
-from converters.piper import phonemes
-from converters.piper.phonemes import PHONEMISER, framed_ids, spoken_ids
+from converters.piper.phonemes import framed_ids, spoken_ids
 from converters.piper.voice import Voice, open_voice
 from converters.stages import Sentence
 from tests.converters.voices import opened
+from tests.runtime.speaking.stand_in_phonemiser import answer, giving
 from tests.vits_writer.recipe import Recipe
 from tests.vits_writer.streaming import write_streaming_pair
 from tests.vits_writer.voice import voice_json, write_voice
@@ -45,22 +46,6 @@ def voice_of(folder: Path, **changes: Any) -> Voice:
     config = {**voice_json(), "phoneme_id_map": PIPER_MAP, **changes}
     kept = {key: value for key, value in config.items() if value is not None}
     return open_voice(write_voice(folder / "voice.onnx", config=kept))
-
-
-def answer(monkeypatch: pytest.MonkeyPatch, folder: Path, lines: str) -> Path:
-    """Puts a phonemiser that runs `lines` in the place of Piper's; gives the file that it keeps its question in."""
-    asked, program = folder / "asked.json", folder / "phonemiser.py"
-    program.write_text(
-        "import json, os, sys, time\nquestion = sys.stdin.buffer.read()\n"
-        f"open({str(asked)!r}, 'wb').write(question)\n{lines}\n",
-        encoding="utf-8",
-    )
-    monkeypatch.setattr(phonemes, "PHONEMISER", program)
-    return asked
-
-
-def giving(*sentences: list[str]) -> str:
-    return f"print(json.dumps({{'phonemes': {list(sentences)!r}}}))"
 
 
 @pytest.mark.parametrize(
@@ -113,6 +98,13 @@ def test_text_is_asked_of_the_phonemiser_in_the_voices_language(
     assert json.loads(asked.read_text("utf-8")) == question
 
 
+def test_the_locked_phonemiser_is_the_one_that_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RKNN_TTS_PHONEMISER_PYTHON", str(tmp_path / "another"))
+    asked = answer(monkeypatch, tmp_path, f"assert sys.flags.isolated\n{giving(['i'])}")
+    assert spoken_ids(voice_of(tmp_path), Sentence("I"), nothing).ids == (1, 0, 21, 0, 2)
+    assert asked.exists()
+
+
 def test_sentences_of_a_text_follow_each_other_each_with_its_frame(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -125,7 +117,7 @@ def test_phonemes_without_an_id_are_left_out_and_told(tmp_path: Path, monkeypatc
     answer(monkeypatch, tmp_path, giving(["h", "ç", "i", "ç", "x"]))
     made = spoken_ids(voice_of(tmp_path), Sentence("Hi"), nothing)
     assert made.ids == (1, 0, 20, 0, 21, 0, 2)
-    assert made.notes == ("voice.onnx.json has no id for 'ç', 'x': left out of the sample.",)
+    assert made.notes == ("The voice in voice.onnx.json has no id for 'ç', 'x': left out of what is said.",)
 
 
 def test_characters_are_the_phonemes_of_a_voice_that_says_so(tmp_path: Path) -> None:
@@ -159,6 +151,7 @@ def test_text_that_cannot_be_read_is_refused_with_the_reason(
         ("print(json.dumps({'fault': 'Failed to set voice: xx'}))", UserInput, r"'en-us' \(Failed to set voice: xx\)"),
         ("os.kill(os.getpid(), 11)", ToolFailure, r"ended with signal 11 \(silent\); give --ids\.$"),
         ("raise SystemExit('no module\\nnamed piper')", ToolFailure, r"ended with status 1 \(named piper\)"),
+        ("sys.exit(3)", ToolFailure, r"ended with status 3 \(silent\)"),  # the locked one is not there: no user's fault
         ("print('hello')", ToolFailure, r"gave no phonemes \(b'hello"),
         ("print('[]')", ToolFailure, r"gave no phonemes"),
         ("time.sleep(60)", ToolFailure, r"had no answer after 0\.5 s"),
@@ -167,8 +160,7 @@ def test_text_that_cannot_be_read_is_refused_with_the_reason(
 def test_phonemiser_that_does_not_do_its_work_is_one_sentence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines: str, kind: type[RknnTtsError], told: str
 ) -> None:
-    answer(monkeypatch, tmp_path, lines)
-    monkeypatch.setattr(phonemes, "PHONEMISER_SECONDS", 0.5 if "sleep" in lines else 60.0)
+    answer(monkeypatch, tmp_path, lines, 0.5 if "sleep" in lines else 60.0)
     with pytest.raises(kind, match=told) as caught:
         spoken_ids(voice_of(tmp_path), Sentence("hi"), nothing)
     assert "\n" not in str(caught.value)
@@ -197,15 +189,15 @@ def test_what_is_under_the_gpl_is_not_loaded_where_the_project_runs(tmp_path: Pa
 
 
 def test_only_the_program_imports_it_and_nothing_of_the_project() -> None:
-    root = PHONEMISER.parents[3]
+    root = PROGRAM.parents[3]
     importing = {
         path.relative_to(root).as_posix()
         for room in ("contracts", "converters", "engine", "gates", "models", "rknn_tts", "runtime", "surgery")
         for path in (root / room).rglob("*.py")
         if "piper" in imported(path)
     }
-    assert importing == {PHONEMISER.relative_to(root).as_posix()}
-    assert imported(PHONEMISER) == {"__future__", "piper", "json", "pathlib", "sys"}
+    assert importing == {PROGRAM.relative_to(root).as_posix()}
+    assert imported(PROGRAM) == {"__future__", "piper", "json", "pathlib", "sys"}
 
 
 def imported(path: Path) -> set[str]:
@@ -220,7 +212,7 @@ def imported(path: Path) -> set[str]:
     ("changes", "says"),
     [
         ({"phoneme_id_map": {}}, r"--text: config\.json is not there or has no phoneme_id_map"),
-        ({"espeak": {}}, r"--text: config\.json does not say in which language"),
+        ({"espeak": {}}, r"--text: the voice in config\.json does not say in which language"),
     ],
 )
 def test_text_of_a_streaming_voice_is_refused_by_the_json_of_its_folder(

@@ -10,24 +10,13 @@ from typing import Any
 
 import pytest
 from rknn_tts_runtime.faults import BadInput, Fault, RunFault
-from rknn_tts_runtime.speaking import phonemiser
 from rknn_tts_runtime.speaking.phonemiser import piper_phonemes
 
-
-def answer(monkeypatch: pytest.MonkeyPatch, folder: Path, lines: str) -> Path:
-    """Puts a program that runs `lines` in the place of Piper's; gives the file that it keeps its question in."""
-    asked, program = folder / "asked.json", folder / "program.py"
-    program.write_text(
-        "import json, os, sys, time\nquestion = sys.stdin.buffer.read()\n"
-        f"open({str(asked)!r}, 'wb').write(question)\n{lines}\n",
-        encoding="utf-8",
-    )
-    monkeypatch.setattr(phonemiser, "PROGRAM", program)
-    return asked
+from tests.runtime.speaking.stand_in_phonemiser import answer, giving
 
 
 def test_it_is_told_voice_clusters_and_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = answer(monkeypatch, tmp_path, "print(json.dumps({'phonemes': [['h', 'ʉ'], []]}))")
+    asked = answer(monkeypatch, tmp_path, giving(["h", "ʉ"], []))
     assert piper_phonemes("de", [("a", "ɪ")], "Hé\0ho") == [["h", "ʉ"], []]
     assert json.loads(asked.read_bytes()) == {"voice": "de", "clusters": [["a", "ɪ"]], "text": "Hé ho"}
 
@@ -59,8 +48,7 @@ def test_its_python_is_the_one_that_the_variable_names(tmp_path: Path, monkeypat
 def test_what_goes_wrong_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines: str, kind: type[Fault], says: str
 ) -> None:
-    answer(monkeypatch, tmp_path, lines)
-    monkeypatch.setattr(phonemiser, "SECONDS", 0.3 if "sleep" in lines else 60.0)
+    answer(monkeypatch, tmp_path, lines, 0.3 if "sleep" in lines else 60.0)
     with pytest.raises(kind, match=says if says.startswith("has none") else re.escape(says)):
         piper_phonemes("xx", (), "hi")
 

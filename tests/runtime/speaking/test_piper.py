@@ -202,7 +202,7 @@ def test_sentences_of_a_text_are_spoken_one_after_the_other(solo: Path) -> None:
     np.testing.assert_array_equal(samples[: first.size], first)
     assert stopwatch.stages["host half"].runs == 2
     assert spoken(voice, Asked(phonemes="ha"))[0].tobytes() == first.tobytes()
-    assert voice.notes[-1] == "The voice in piper-host.onnx has no id for 'ʉ': left out."
+    assert voice.notes[-1] == "The voice in piper-host.onnx has no id for 'ʉ': left out of what is said."
 
 
 @pytest.mark.parametrize(
