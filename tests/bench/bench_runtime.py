@@ -10,7 +10,7 @@ import os
 import shutil
 import statistics
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -86,13 +86,6 @@ try:
 except SystemExit:
     print(*sys.modules)
 """
-
-
-@pytest.fixture(scope="module")
-def table() -> Iterator[Table]:
-    table = Table()
-    yield table
-    sys.stdout.write(table.written(REPORT))
 
 
 @pytest.fixture(scope="module")

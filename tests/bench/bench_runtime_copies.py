@@ -8,9 +8,8 @@ and the calls. Ratios of one run, over one copy of the same bytes; a bound is on
 from __future__ import annotations
 
 import statistics
-import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
@@ -101,13 +100,6 @@ CASES = [
     flow_step(walked=False),
     flow_step(walked=True),
 ]
-
-
-@pytest.fixture(scope="module")
-def table() -> Iterator[Table]:
-    table = Table()
-    yield table
-    sys.stdout.write(table.written(REPORT))
 
 
 @pytest.fixture(scope="module")

@@ -33,6 +33,7 @@ from tests.docs.test_speak_example import read_wav
 from tests.onnx_runs import open_session, snr_db
 from tests.qwen3_configs import REDUCED
 from tests.qwen3_snapshots import write_snapshot
+from tests.runtime.fake_backends import written_manifest
 
 PROGRAM = files_of(ROOT / "docs" / "qwen3.md")["decode_qwen3.py"]
 
@@ -84,32 +85,29 @@ def write_member(folder: Path, opening: Opening, role: str, codes: int) -> None:
     (folder / f"{role}.rknn").write_bytes(b"")
     samples = codes * REDUCED.samples_per_code
     taken = opening.shapes(codes)
-    manifest = {
-        "schema": "rknn-tts/engine/1",
-        "family": "qwen3",
-        "stage": "speech_decoder",
-        "role": role,
-        "target": "rk3588",
-        "toolkit": {"version": "2.3.2"},
-        "source": {"name": "random", "sha256": "0" * 64, "kind": "random"},
-        "step": {
+    written_manifest(
+        folder,
+        role,
+        family="qwen3",
+        stage="speech_decoder",
+        role=role,
+        source={"name": "random", "sha256": "0" * 64, "kind": "random"},
+        step={
             "codes": codes,
             "samples_per_code": REDUCED.samples_per_code,
             "sample_rate": opening.sample_rate,
             "context": 0,
             "emitted": codes,
         },
-        "inputs": [{"name": name, "shape": list(shape), "dtype": "float32"} for name, shape in taken.items()],
-        "outputs": [
+        inputs=[{"name": name, "shape": list(shape), "dtype": "float32"} for name, shape in taken.items()],
+        outputs=[
             {"name": "audio", "shape": [1, 1, samples, 1], "dtype": "float32"},
             {"name": "cache_out", "shape": list(taken["cache"]), "dtype": "float32"},
         ],
-        "cache": asdict(opening.layout),
-        "host": {"file": HOST_FILE, "sha256": sha256_of(folder / HOST_FILE)},
-        "onnx": {"file": f"{role}.onnx", "sha256": sha256_of(folder / f"{role}.onnx")},
-        "engine": {"file": f"{role}.rknn", "sha256": "0" * 64, "bytes": 1},
-    }
-    (folder / f"{role}.json").write_text(json.dumps(manifest), encoding="utf-8")
+        cache=asdict(opening.layout),
+        host={"file": HOST_FILE, "sha256": sha256_of(folder / HOST_FILE)},
+        onnx={"file": f"{role}.onnx", "sha256": sha256_of(folder / f"{role}.onnx")},
+    )
 
 
 @pytest.mark.parametrize(
