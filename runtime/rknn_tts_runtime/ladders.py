@@ -15,11 +15,11 @@ Rung = TypeVar("Rung")
 
 
 def cheapest_rung(frames: int, rungs: Sequence[EngineManifest]) -> EngineManifest:
-    """The engine whose windows decode an utterance in the least modelled time.
+    """The engine whose windows decode an utterance in the least time.
 
-    That is its time of a run times the windows of `plan_windows`. Where a manifest does not tell the time of a run, the
-    frames that are run count instead, for all of them. Of two that cost the same, the narrower one, which
-    pads less and whose first audio comes sooner.
+    That is its time of a run times the windows of `plan_windows`. The time is that which a board measured, where it did
+    so for all of them, else the modelled one. Where a manifest tells neither, the frames that are run count instead,
+    for all of them. Of two that cost the same, the narrower one, which pads less and whose first audio comes sooner.
 
     Args:
         frames: frames of the utterance.
@@ -31,15 +31,17 @@ def cheapest_rung(frames: int, rungs: Sequence[EngineManifest]) -> EngineManifes
     """
     if not rungs:
         raise BadInput("a ladder needs one engine at least: name one in the plan.")
-    timed = all(rung.modelled_ms is not None for rung in rungs)
+    measured = [rung.measured_ms for rung in rungs]
+    modelled = [rung.modelled_ms for rung in rungs]
+    widths = [window_of(rung).frames for rung in rungs]
+    times = next(kind for kind in (measured, modelled, widths) if None not in kind)
 
-    def cost(rung: EngineManifest) -> tuple[float, int]:
-        window = window_of(rung)
-        windows = len(plan_windows(frames, window.frames, window.left, window.right))
-        of_one = rung.modelled_ms if timed and rung.modelled_ms is not None else window.frames
-        return windows * of_one, window.frames
+    def cost(place: int) -> tuple[float, int]:
+        window, of_one = window_of(rungs[place]), times[place]
+        assert of_one is not None
+        return len(plan_windows(frames, window.frames, window.left, window.right)) * of_one, window.frames
 
-    return min(rungs, key=cost)
+    return rungs[min(range(len(rungs)), key=cost)]
 
 
 def full_or_short(frames: int, full: EngineManifest, short: EngineManifest | None) -> EngineManifest:

@@ -107,6 +107,7 @@ class EngineManifest:
         largest_mapping_bytes: of what it maps, the largest mapping, estimated; None likewise.
         twin_sha256: the twin's digest.
         host_sha256: the host half's; None where the stage has none.
+        measured_ms: time of a run that a probe measured on a board; None where none did.
         source_sha256: digest of the checkpoint.
         source_name: the checkpoint.
         source_kind: "checkpoint" (a file of the user's), "package" or "random".
@@ -137,6 +138,7 @@ class EngineManifest:
     largest_mapping_bytes: int | None = None
     twin_sha256: str = ""
     host_sha256: str | None = None
+    measured_ms: float | None = None
     source_sha256: str = ""
     source_name: str = ""
     source_kind: str = ""
@@ -200,11 +202,17 @@ def read_manifest(path: Path) -> EngineManifest:
         largest_mapping_bytes=read.whole("aperture.largest_mapping_bytes", 0, MOST_MAPPED) if aperture else None,
         twin_sha256=read.optional_text("onnx.sha256") or "",
         host_sha256=read.optional_text("host.sha256"),
+        measured_ms=_measured_ms(read),
         source_sha256=read.optional_text("source.sha256") or "",
         source_name=read.optional_text("source.name") or "",
         source_kind=source_kind,
         precision=read.text("quantisation.dtype") if quantisation else None,
     )
+
+
+def _measured_ms(read: KeyReader) -> float | None:
+    board = read.found("board")
+    return read.number("board.ms") if isinstance(board, dict) and board.get("ms") is not None else None
 
 
 def reader_of(path: Path, schema: str, noun: str) -> KeyReader:

@@ -11,7 +11,9 @@ from rknn_tts_runtime.manifest import EngineManifest
 from tests.runtime.fake_backends import written_manifest
 
 
-def windowed(tmp_path: Path, frames: int, context: int, ms: float | None, name: str = "") -> EngineManifest:
+def windowed(
+    tmp_path: Path, frames: int, context: int, ms: float | None, name: str = "", board: object = None
+) -> EngineManifest:
     window = {
         "frames": frames,
         "emitted": frames - 2 * context,
@@ -20,7 +22,7 @@ def windowed(tmp_path: Path, frames: int, context: int, ms: float | None, name: 
         "hop": 256,
         "sample_rate": 22050,
     }
-    keys: dict[str, Any] = {"window": window}
+    keys: dict[str, Any] = {"window": window, "board": board}
     if ms is not None:
         keys["layers"] = {"modelled_ms": ms}
     return written_manifest(tmp_path, name or f"w{frames}", **keys)
@@ -64,6 +66,19 @@ def test_without_the_time_of_a_rung_the_frames_that_are_run_count(tmp_path: Path
     # 100 frames: 2 x 64 = 128 against 1 x 100; by its time the narrow one would be the cheaper.
     rungs = [windowed(tmp_path, 64, 10, 1.0), windowed(tmp_path, 100, 10, None)]
     assert cheapest_rung(100, rungs).engine.name == "w100.rknn"
+
+
+def test_what_a_board_measured_counts_where_it_measured_all_rungs(tmp_path: Path) -> None:
+    # 100 frames: 2 windows of 64, 1 of 100. Modelled 2 x 10 ms against 30; on a board 2 x 10 ms against 15.
+    def rungs(narrow_board: object, wide_board: object) -> list[EngineManifest]:
+        return [
+            windowed(tmp_path, 64, 10, 10.0, board=narrow_board),
+            windowed(tmp_path, 100, 10, 30.0, board=wide_board),
+        ]
+
+    assert cheapest_rung(100, rungs({"ms": 10.0}, {"ms": 15.0})).engine.name == "w100.rknn"
+    for one in (None, {"ms": None}):
+        assert cheapest_rung(100, rungs(one, {"ms": 15.0})).engine.name == "w64.rknn"
 
 
 def test_a_ladder_without_rungs_is_refused() -> None:

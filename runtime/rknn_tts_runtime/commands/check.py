@@ -163,6 +163,8 @@ def _geometry(manifest: EngineManifest) -> str:
         facts.append(f"window of {manifest.window.frames} frames, {manifest.window.emitted} emitted")
     if manifest.step is not None:
         facts.append(f"steps of {manifest.step.codes} codes")
-    if manifest.modelled_ms is not None:
+    if manifest.measured_ms is not None:
+        facts.append(f"{manifest.measured_ms:.1f} ms a run (measured on a board)")
+    elif manifest.modelled_ms is not None:
         facts.append(f"{manifest.modelled_ms:.1f} ms a run (modelled)")
     return ", ".join(facts)

@@ -139,3 +139,14 @@ def test_what_is_no_record_of_a_board_measured_nothing(
     place.write_text(json.dumps({**json.loads(place.read_text("utf-8")), "board": board}), encoding="utf-8")
     main(["check", "--backend", "onnx", plan_in(tmp_path)])
     assert "not measured on a board" in capsys.readouterr().out
+
+
+def test_what_a_board_measured_stands_in_the_place_of_what_is_modelled(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = write_engine(tmp_path).manifest
+    place.write_text(json.dumps({**json.loads(place.read_text("utf-8")), "board": {"ms": 20.74}}), encoding="utf-8")
+    assert main(["check", "--backend", "onnx", plan_in(tmp_path)]) == 0
+    told = capsys.readouterr().out
+    assert "20.7 ms a run (measured on a board)" in told
+    assert "not measured" not in told
