@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from rknn_tts_runtime.npy import header_in
 
 from contracts.errors import UserInput
 from contracts.files import sha256_of
@@ -22,8 +23,6 @@ FILE_LIMIT_BYTES = 2 * FEEDS_LIMIT_BYTES
 """A larger file is not looked at: arrays of that size in all, and as much again for whatever lies between them."""
 
 _npy: Any = np.lib.format  # has no types
-_HEADERS = {(1, 0): _npy.read_array_header_1_0, (2, 0): _npy.read_array_header_2_0}
-"""By version of the npy format; 3.0 is for structured arrays, which no graph takes."""
 
 _ENDING = ".npy"
 _WRITE_IT = "write it with numpy.savez"
@@ -96,16 +95,13 @@ def _read_members(what: str, archive: zipfile.ZipFile) -> dict[str, NDArray[Any]
 def _read_array(what: str, archive: zipfile.ZipFile, member: zipfile.ZipInfo, name: str) -> NDArray[Any]:
     """One array. Its header is read first, for numpy makes room for what it claims before it reads on."""
     with archive.open(member) as file:
-        version = _npy.read_magic(file)
-        if version not in _HEADERS:
-            raise ValueError(f"the array {name!r:.200} is of npy version {'.'.join(map(str, version))}")
-        shape, _, dtype = _HEADERS[version](file)
+        shape, _, dtype, offset = header_in(file)
         if dtype.hasobject:
             raise UserInput(
                 f"{what}: the array {name!r:.200} holds Python objects, which are not read, for reading them "
                 "would run code; save it as numbers."
             )
-        if min(shape, default=0) < 0 or math.prod(shape) * dtype.itemsize != member.file_size - file.tell():
+        if min(shape, default=0) < 0 or math.prod(shape) * dtype.itemsize != member.file_size - offset:
             raise ValueError(f"the array {name!r:.200} is not as large as it says")
     with archive.open(member) as file:
         array: NDArray[Any] = _npy.read_array(file, allow_pickle=False)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 from numpy.typing import NDArray
+from rknn_tts_runtime.backends.feeds import without_ones
 
 from contracts.contract import Contract
 from contracts.errors import UserInput
@@ -147,7 +148,7 @@ def read_calibration(path: Path, inputs: Sequence[ir.Value], least: int) -> tupl
 def _stacked(what: str, name: str, array: Array, value: ir.Value) -> Array:
     """`array` as [N, the shape of the input `value`], in its type."""
     where, shape = f"{what}: the array {name}", _shape(value)
-    if array.ndim < 1 or _without_ones(array.shape[1:]) != _without_ones(shape):
+    if array.ndim < 1 or without_ones(array.shape[1:]) != without_ones(shape):
         raise UserInput(f"{where} has the shape {list(array.shape)!s:.100}; {_wanted(value)} is needed.")
     wanted = np.dtype(np.float32) if value.dtype is None else value.dtype.numpy()
     if (array.dtype.kind in _FLOATS) != (wanted.kind in _FLOATS) or (array.dtype.kind not in "iuf"):
@@ -167,10 +168,6 @@ def _shape(value: ir.Value) -> list[int]:
     return [size for size in value.shape or () if isinstance(size, int)]
 
 
-def _without_ones(shape: Sequence[int]) -> list[int]:
-    return [size for size in shape if size != 1]
-
-
 def _wanted(value: ir.Value) -> str:
     kind = "float32" if value.dtype is None else value.dtype.numpy().name
-    return f"{kind} of shape [{', '.join(map(str, ('N', *_without_ones(_shape(value)))))}]"
+    return f"{kind} of shape [{', '.join(map(str, ('N', *without_ones(_shape(value)))))}]"

@@ -8,7 +8,7 @@ Python 3.8, numpy only: this file runs on the board.
 from __future__ import annotations
 
 import io
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -27,12 +27,18 @@ class NpyHeader(NamedTuple):
 
 
 def header_of(content: bytes) -> NpyHeader:
-    """The header of `content`, a file of format 1.0 or 2.0.
+    """The header of `content`, a whole file; as `header_in`."""
+    return header_in(io.BytesIO(content))
+
+
+def header_in(stream: IO[bytes]) -> NpyHeader:
+    """The header that `stream` begins with, of format 1.0 or 2.0; it stands behind it then.
+
+    3.0 is for structured arrays, which nothing here takes.
 
     Raises:
         ValueError: it has none.
     """
-    stream = io.BytesIO(content)
     try:
         version = np.lib.format.read_magic(stream)  # type: ignore[no-untyped-call]  # public, but untyped in numpy
         read_header = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}

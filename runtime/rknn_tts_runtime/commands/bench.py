@@ -17,7 +17,7 @@ from rknn_tts_runtime.commands.utterance import add_plan_arguments, add_utteranc
 from rknn_tts_runtime.faults import EXIT_DONE, BadInput
 from rknn_tts_runtime.plans.reading import read_plans
 from rknn_tts_runtime.speaking.streaming_report import StreamingReport, measured, table
-from rknn_tts_runtime.speaking.voices import check_asked, chosen_plan, open_speaker
+from rknn_tts_runtime.speaking.voices import check_asked, open_speaker, the_plan
 
 NAME = "bench"
 HELP = "how the voice of a plan streams: first audio, real-time factor, where the time goes, memory"
@@ -45,7 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
     asked = asked_by(arguments)
     if not 1 <= arguments.repeats <= MOST_REPEATS:
         raise BadInput(f"--repeats {arguments.repeats}: expected from 1 to {MOST_REPEATS}.")
-    plan = chosen_plan(read_plans(arguments.plan, arguments.model, arguments.family), arguments.family, arguments.plan)
+    plan = the_plan(read_plans(arguments.plan, arguments.model, arguments.family), arguments.plan)
     check_asked(plan.family, asked)
     asked = example(plan.family, asked)
     backend = chosen_backend(arguments)

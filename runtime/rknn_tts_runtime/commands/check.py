@@ -47,8 +47,6 @@ def run(arguments: argparse.Namespace) -> int:
         RunFault: the backend's library is not on this machine.
     """
     plans = read_plans(arguments.plan, arguments.model, arguments.family)
-    if arguments.family is not None:
-        plans = {arguments.family: plans[arguments.family]}
     checker = _Checker(chosen_backend(arguments), arguments.load)
     for plan in plans.values():
         for component in plan.components.values():

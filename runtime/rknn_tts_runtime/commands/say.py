@@ -8,13 +8,15 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+import numpy as np
+
 from rknn_tts_runtime.commands.chosen_backend import TWINS, TWINS_NOTE, add_backend_arguments, chosen_backend
 from rknn_tts_runtime.commands.output import tell
 from rknn_tts_runtime.commands.utterance import add_plan_arguments, add_utterance_arguments, asked_by
 from rknn_tts_runtime.faults import EXIT_DONE, BadInput, RunFault
 from rknn_tts_runtime.plans.reading import read_plans
 from rknn_tts_runtime.speaking.streaming_report import measured
-from rknn_tts_runtime.speaking.voices import check_asked, chosen_plan, open_speaker
+from rknn_tts_runtime.speaking.voices import check_asked, open_speaker, the_plan
 from rknn_tts_runtime.wav import write_wav
 from rknn_tts_runtime.whole_file import check_place
 
@@ -42,13 +44,13 @@ def run(arguments: argparse.Namespace) -> int:
     """
     asked = asked_by(arguments)
     check_wav_place(arguments.out)
-    plan = chosen_plan(read_plans(arguments.plan, arguments.model, arguments.family), arguments.family, arguments.plan)
+    plan = the_plan(read_plans(arguments.plan, arguments.model, arguments.family), arguments.plan)
     check_asked(plan.family, asked)
     backend = chosen_backend(arguments)
     speaker = open_speaker(plan, backend)
     try:
         samples, report = measured(plan.family, backend.name, backend.versions, speaker, asked)
-        if not (samples == samples).all() or abs(samples).max() == float("inf"):
+        if not np.isfinite(samples).all():
             raise RunFault("The engines gave samples that are not finite numbers, so nothing was written.")
         try:
             clipped = write_wav(arguments.out, samples, speaker.sample_rate)

@@ -18,15 +18,11 @@ class Component:
 
     Attributes:
         name: "decoder".
-        impl: "rknn".
-        backend: None: the NPU is chosen by the implementation.
         artifacts: role to its files, all there; several only where the role is a ladder, in the plan's order.
         params: every param of the implementation, those that are left out at their defaults.
     """
 
     name: str
-    impl: str
-    backend: str | None
     artifacts: Mapping[str, tuple[Path, ...]]
     params: Mapping[str, ParamValue]
 

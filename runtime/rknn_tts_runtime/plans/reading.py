@@ -50,7 +50,7 @@ def read_plans(path: Path, model: Path | None = None, family: str | None = None)
     Args:
         path: the file.
         model: the model's folder (or a file in it), under which names resolve; the plan's own folder by default.
-        family: of which family the plan is, where the file holds the value of one option alone.
+        family: the family whose plan alone is wanted; where the file holds the value of one option, it is that one's.
 
     Raises:
         BadInput: the file, or anything that it says, is not as the definition has it, or a file that it names is
@@ -69,7 +69,7 @@ def read_plans(path: Path, model: Path | None = None, family: str | None = None)
         plans[definition.family] = _plan(path, definition, value, folder)
     if family is not None and family not in plans:
         raise BadInput(f"{path}: has no plan of {family}; it has those of {listed(plans) or 'no family'}.")
-    return plans
+    return plans if family is None else {family: plans[family]}
 
 
 def _names_options(data: Mapping[str, Any]) -> bool:
@@ -170,7 +170,7 @@ def _component(
         _check_backend(implementation, fields["backend"], at)
     artifacts = _artifacts(definition, implementation, _table(fields, "artifacts", at), folder, at)
     params = _params(implementation, _table(fields, "params", at), at)
-    return Component(definition.name, implementation.name, None, artifacts, params)
+    return Component(definition.name, artifacts, params)
 
 
 def _check_backend(implementation: Implementation, backend: object, at: str) -> None:

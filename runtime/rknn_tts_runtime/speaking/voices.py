@@ -44,20 +44,15 @@ def open_speaker(plan: Plan, backend: Backend) -> Speaker:
     return open_voice(plan, backend)
 
 
-def chosen_plan(plans: Mapping[str, Plan], family: str | None, path: object) -> Plan:
-    """The one of `plans` that is meant: that of `family`, or the only one.
+def the_plan(plans: Mapping[str, Plan], path: object) -> Plan:
+    """The one of `plans`, which are those of the file `path`: the only one, or the only one that speaks.
 
     Raises:
-        BadInput: there is none, or several and none was named.
+        BadInput: there is none, or several speak.
     """
-    names = ", ".join(plans)
-    if family is not None:
-        if family not in plans:
-            raise BadInput(f"{path}: has no plan of {family}, only of: {names or 'nothing'}.")
-        return plans[family]
     speaking = [name for name in plans if name in SPEAKERS] or list(plans)
     if len(speaking) != 1:
-        raise BadInput(f"{path}: has plans of {names or 'nothing'}; --family says which is meant.")
+        raise BadInput(f"{path}: has plans of {', '.join(plans) or 'nothing'}; --family says which is meant.")
     return plans[speaking[0]]
 
 

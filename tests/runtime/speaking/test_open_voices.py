@@ -12,7 +12,7 @@ from rknn_tts_runtime.faults import BadInput
 from rknn_tts_runtime.plans.plan import Component, Plan
 from rknn_tts_runtime.speaking import inflect, piper
 
-PLAN = Plan(Path("plan.json"), "piper", {"decoder": Component("decoder", "rknn", None, {}, {})}, ())
+PLAN = Plan(Path("plan.json"), "piper", {"decoder": Component("decoder", {}, {})}, ())
 
 
 @pytest.mark.parametrize("module", [piper, inflect])

@@ -10,7 +10,7 @@ from rknn_tts_runtime.backends.twins import TwinBackend
 from rknn_tts_runtime.faults import BadInput
 from rknn_tts_runtime.plans.plan import Plan
 from rknn_tts_runtime.speaking.speaker import Asked
-from rknn_tts_runtime.speaking.voices import check_asked, chosen_plan, open_speaker
+from rknn_tts_runtime.speaking.voices import check_asked, open_speaker, the_plan
 
 PATH = Path("plan.json")
 
@@ -20,29 +20,27 @@ def plans(*families: str) -> dict[str, Plan]:
 
 
 @pytest.mark.parametrize(
-    ("families", "asked", "chosen"),
+    ("families", "chosen"),
     [
-        (("piper",), None, "piper"),
-        (("cosyvoice3", "kokoro"), None, "kokoro"),  # the other does not speak
-        (("piper", "kokoro"), "piper", "piper"),
-        (("cosyvoice3",), None, "cosyvoice3"),
+        (("piper",), "piper"),
+        (("cosyvoice3", "kokoro"), "kokoro"),  # the other does not speak
+        (("cosyvoice3",), "cosyvoice3"),
     ],
 )
-def test_chosen_plan_is_the_one_that_is_meant(families: tuple[str, ...], asked: str | None, chosen: str) -> None:
-    assert chosen_plan(plans(*families), asked, PATH).family == chosen
+def test_the_plan_is_the_one_that_speaks(families: tuple[str, ...], chosen: str) -> None:
+    assert the_plan(plans(*families), PATH).family == chosen
 
 
 @pytest.mark.parametrize(
-    ("families", "asked", "sentence"),
+    ("families", "sentence"),
     [
-        (("piper", "kokoro"), None, "has plans of piper, kokoro; --family says which is meant"),
-        ((), None, "has plans of nothing"),
-        (("piper",), "kokoro", "has no plan of kokoro, only of: piper"),
+        (("piper", "kokoro"), "has plans of piper, kokoro; --family says which is meant"),
+        ((), "has plans of nothing"),
     ],
 )
-def test_chosen_plan_refuses_to_guess(families: tuple[str, ...], asked: str | None, sentence: str) -> None:
+def test_the_plan_refuses_to_guess(families: tuple[str, ...], sentence: str) -> None:
     with pytest.raises(BadInput, match=sentence):
-        chosen_plan(plans(*families), asked, PATH)
+        the_plan(plans(*families), PATH)
 
 
 def test_open_speaker_refuses_a_family_that_does_not_speak() -> None:

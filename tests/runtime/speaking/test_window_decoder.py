@@ -43,7 +43,7 @@ def component(folder: Path, **engines: dict[str, Any]) -> Component:
     for stem, told in engines.items():
         written_manifest(folder, stem, **told)
         (folder / f"{stem}.rknn").write_bytes(b"RKNN")
-    return Component("decoder", "rknn", None, {"main": tuple(folder / f"{stem}.rknn" for stem in engines)}, {})
+    return Component("decoder", {"main": tuple(folder / f"{stem}.rknn" for stem in engines)}, {})
 
 
 def doubled(feed: Mapping[str, Array]) -> dict[str, Array]:
@@ -161,7 +161,7 @@ def test_the_host_half_is_the_plans_else_the_manifests(tmp_path: Path) -> None:
         (tmp_path / host).write_bytes(text)
     with pytest.raises(Mismatch, match=r"piper-host\.onnx: its digest is"):
         host_of(told, manifests)
-    named = Component("decoder", "rknn", None, {**told.artifacts, "host": (tmp_path / "other.onnx",)}, {})
+    named = Component("decoder", {**told.artifacts, "host": (tmp_path / "other.onnx",)}, {})
     with pytest.raises(Mismatch, match=r"other\.onnx: its digest is"):
         host_of(named, manifests)
     without = component(tmp_path, bare=keys(host=None))
