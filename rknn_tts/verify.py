@@ -63,7 +63,13 @@ def verify(engine: Path, probe: Path) -> Verified:
         manifest=now,
         verdicts=given,
         measurements=(),
-        notes=(*_notes(manifest.board, now.board), *_silent(now), *now.board.warnings, *_unproven(given)),
+        notes=(
+            *_notes(manifest.board, now.board),
+            *_silent(now),
+            *_unnamed_chip(now),
+            *now.board.warnings,
+            *_unproven(given),
+        ),
         reused=(),
     )
     return Verified(outcome, _failure(now, given))
@@ -122,6 +128,13 @@ def _silent(now: Manifest) -> list[str]:
     compared = [output.name for output in now.board.outputs] if now.board else []
     missing = [spec.name for spec in now.outputs if compared and spec.name not in compared]
     return [f"Not compared on the board: {', '.join(missing)}."] if missing else []
+
+
+def _unnamed_chip(now: Manifest) -> list[str]:
+    """That nothing but the engine's own word tells the chip it ran on."""
+    if now.board is None or now.board.conditions.soc is not None:
+        return []
+    return [f"The board did not tell its chip; that it is an {now.target} follows only from what ran on it."]
 
 
 def _notes(earlier: Board | None, now: Board) -> list[str]:

@@ -186,6 +186,13 @@ def test_warnings_of_the_conditions_and_what_stays_unproven_are_told(engine: Pat
     )
 
 
+def test_board_that_does_not_tell_its_chip_is_taken_and_told(engine: Path, tmp_path: Path) -> None:
+    told = "The board did not tell its chip; that it is an rk3588 follows only from what ran on it."
+    assert told not in verify(engine, probe(tmp_path)).outcome.notes
+    place = probe(tmp_path, change=lambda data: data["conditions"].update(soc=None), date=LATER)
+    assert told in verify(engine, place).outcome.notes
+
+
 def test_output_that_the_kit_leaves_out_is_told(engine: Path, tmp_path: Path) -> None:
     place = engine.with_suffix(".json")
     manifest = read_manifest(place)

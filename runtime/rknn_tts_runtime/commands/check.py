@@ -9,7 +9,7 @@ import argparse
 from pathlib import Path
 from typing import Mapping
 
-from rknn_tts_runtime.aperture_budget import ApertureBudget, as_mib, cost_of
+from rknn_tts_runtime.aperture_budget import BUDGET_BYTES, as_mib, cost_of
 from rknn_tts_runtime.backends.engine import Backend
 from rknn_tts_runtime.board import soc
 from rknn_tts_runtime.commands.chosen_backend import NPU, add_backend_arguments, chosen_backend
@@ -69,8 +69,8 @@ class _Checker:
     def __init__(self, backend: Backend, load: bool) -> None:
         self._backend = backend
         self._load = load
-        self._budget = ApertureBudget()
         self._costs: dict[Path, int] = {}
+        self._hosts: set[tuple[Path, str]] = set()  # with their digests: each is read through once
         self.exit_code = EXIT_DONE
         self.refused = 0
 
@@ -99,8 +99,14 @@ class _Checker:
         if not self._costs:
             return
         total = sum(self._costs.values())
-        fits = "fit into one process" if total <= self._budget.budget_bytes else "do not fit into one process at once"
-        tell(f"together: {as_mib(total)} of {as_mib(self._budget.budget_bytes)}: they {fits}")
+        fits = "fit into one process" if total <= BUDGET_BYTES else "do not fit into one process at once"
+        tell(f"together: {as_mib(total)} of {as_mib(BUDGET_BYTES)}: they {fits}")
+
+    def _host(self, manifest: EngineManifest, host: Path) -> None:
+        wanted = manifest.host_sha256
+        if wanted is not None and (host, wanted) not in self._hosts:
+            check_host(manifest, host)
+            self._hosts.add((host, wanted))
 
     def _refusal(self, fault: Fault) -> str:
         self.exit_code = max(self.exit_code, fault.exit_code)
@@ -113,9 +119,8 @@ class _Checker:
         _check_role(manifest, component, role, _roles_of(plan, component))
         check_identity(manifest, short_contract_of(file), soc() if self._backend.name == NPU else None)
         check_digest(manifest)
-        if manifest.host_sha256 is not None:
-            for host in component.artifacts.get(HOST, ()):
-                check_host(manifest, host)
+        for host in component.artifacts.get(HOST, ()):
+            self._host(manifest, host)
         if self._backend.name != NPU:
             check_twin(manifest)
         cost = cost_of(manifest, self._backend.memory(manifest))

@@ -10,6 +10,8 @@ import pytest
 from rknn_tts_runtime.cli import main
 from rknn_tts_runtime.commands import check
 from rknn_tts_runtime.faults import BadInput, Fault, RunFault
+from rknn_tts_runtime.identity import check_host
+from rknn_tts_runtime.manifest import EngineManifest
 
 from tests.runtime.engine_folders import CONTRACT, HOST_FILE, STEM, STEP_CONTRACT, write_engine
 
@@ -150,3 +152,23 @@ def test_what_a_board_measured_stands_in_the_place_of_what_is_modelled(
     told = capsys.readouterr().out
     assert "20.7 ms a run (measured on a board)" in told
     assert "not measured" not in told
+
+
+def test_a_host_half_of_several_engines_is_read_through_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = write_engine(tmp_path)
+    for path in (first.engine, first.twin):
+        path.with_name(f"b{path.suffix}").write_bytes(path.read_bytes())
+    told = json.loads(first.manifest.read_text("utf-8"))
+    told["engine"]["file"], told["onnx"]["file"] = "b.rknn", "b.onnx"
+    (tmp_path / "b.json").write_text(json.dumps(told), encoding="utf-8")
+    seen: list[Path] = []
+
+    def checked(manifest: EngineManifest, host: Path) -> None:
+        seen.append(host)
+        check_host(manifest, host)
+
+    monkeypatch.setattr(check, "check_host", checked)
+    ladder = {"impl": "rknn", "artifacts": {"main": f"{STEM}.rknn,b.rknn", "host": HOST_FILE}}
+    (tmp_path / "plan.json").write_text(json.dumps({"piper_tts.exec_plan": {"decoder": ladder}}), encoding="utf-8")
+    assert main(["check", "--backend", "onnx", str(tmp_path / "plan.json")]) == 0
+    assert seen == [first.host]
