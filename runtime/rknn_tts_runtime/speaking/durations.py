@@ -7,6 +7,7 @@ Python 3.8, numpy only: this file runs on the board.
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from typing import Mapping
 
 import numpy as np
@@ -48,7 +49,7 @@ class DurationEncoder:
 
     def holds(self, ids: int) -> bool:
         """Whether an engine takes so many ids."""
-        return narrowest_rung(ids, self._engines) is not None
+        return self._width(ids) is not None
 
     def at_seam(self, sentence: Sentence, channels: int, stopwatch: Stopwatch) -> AtSeam:
         """What stands at the decoder's seam of a sentence that an engine holds; `channels` is C of its latent.
@@ -56,7 +57,8 @@ class DurationEncoder:
         Raises:
             BadInput, RunFault: see `seam.at_seam`.
         """
-        width = min(width for width in self._engines if width >= len(sentence.ids))
+        width = self._width(len(sentence.ids))
+        assert width is not None
         engine = self._engines[width]
         known, noise = host_feed(self._host, self.voice, sentence), latent_noise(self._host, sentence, channels)
         beside: dict[str, Array] = {}
@@ -79,6 +81,9 @@ class DurationEncoder:
             engine.close()
         self._host.close()
 
+    def _width(self, ids: int) -> int | None:
+        return narrowest_rung(ids, {width: width for width in self._engines})
+
     def _embedding(self, engine: Engine, known: Mapping[str, Array], speaker: int, noise: LatentNoise) -> Array:
         """The speaker's `g`: it depends on nothing else, so the host half gives it of zeros."""
         if speaker not in self._embeddings:
@@ -98,13 +103,16 @@ def open_durations(component: Component, backend: Backend) -> DurationEncoder:
     manifests = [manifest_of(path) for path in component.artifacts[MAIN]]
     for manifest in manifests:
         check_stage(manifest, "piper", component.name)
-    host = open_host(host_of(component, manifests))
-    voice = read_voice(host.metadata, host.path)
-    check_outputs(host)
-    ladder = ladder_of(manifests, voice.inputs.ids)
-    for manifest in manifests:
-        _check_tensors(manifest, voice, host)
-    engines = open_engines(list(ladder.values()), backend)
+    with ExitStack() as opened:  # closed again where a later check fails
+        host = open_host(host_of(component, manifests))
+        opened.callback(host.close)
+        voice = read_voice(host.metadata, host.path)
+        check_outputs(host)
+        ladder = ladder_of(manifests, voice.inputs.ids)
+        for manifest in manifests:
+            _check_tensors(manifest, voice, host)
+        engines = open_engines(list(ladder.values()), backend)
+        opened.pop_all()
     return DurationEncoder(ladder, dict(zip(ladder, engines)), host, voice)
 
 
