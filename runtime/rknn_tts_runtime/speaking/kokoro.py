@@ -8,7 +8,7 @@ Python 3.8, numpy only: this file runs on the board.
 from __future__ import annotations
 
 import math
-from pathlib import Path
+from contextlib import ExitStack
 from typing import Iterator, Mapping
 
 import numpy as np
@@ -16,10 +16,10 @@ import numpy as np
 from rknn_tts_runtime.backends.engine import Array, Backend
 from rknn_tts_runtime.backends.host_session import HostSession, open_host
 from rknn_tts_runtime.faults import BadInput, Mismatch, RunFault
-from rknn_tts_runtime.identity import check_host, check_stage, identity_notes
+from rknn_tts_runtime.identity import check_stage, identity_notes
 from rknn_tts_runtime.istft_stream import IstftStream
 from rknn_tts_runtime.manifest import EngineManifest, manifest_of
-from rknn_tts_runtime.plans.plan import Component, Plan
+from rknn_tts_runtime.plans.plan import Plan
 from rknn_tts_runtime.speaking.kokoro_card import FAMILY, KokoroCard, read_card
 from rknn_tts_runtime.speaking.kokoro_full_length import FullLength, open_full_length, whole_of
 from rknn_tts_runtime.speaking.kokoro_generator import (
@@ -39,6 +39,7 @@ from rknn_tts_runtime.speaking.kokoro_text import said_by
 from rknn_tts_runtime.speaking.kokoro_voice import read_voice, style_for
 from rknn_tts_runtime.speaking.speaker import Asked, check_speed
 from rknn_tts_runtime.speaking.stopwatch import Stopwatch
+from rknn_tts_runtime.speaking.window_decoder import host_of, open_engines
 
 STAGE = "generator"
 MAIN, SHORT, WHOLE, HOST = "main", "short", "full_length", "host"
@@ -194,42 +195,29 @@ def open_kokoro(plan: Plan, backend: Backend, full_length: FullLength | None = N
     manifests = {role: manifest_of(component.artifacts[role][0]) for role in ROLES if role in component.artifacts}
     for manifest in manifests.values():
         check_stage(manifest, FAMILY, STAGE)
-    path = _host_path(component, manifests[MAIN])
-    check_host(manifests[MAIN], path)
-    host = open_host(path)
-    card = read_card(host.metadata, path)
-    sizes = _seam_sizes(host, card)
-    fits = {role: window_of(manifest, sizes, path.name) for role, manifest in manifests.items()}
-    _check_short(manifests, fits)
-    overlap = int(component.params.get("overlap", 0))
-    emitted = fits[MAIN][0].emitted
-    if not 0 <= overlap < emitted:
-        raise BadInput(
-            f"{plan.path}: {STAGE}.params.overlap is {overlap}, and a window of {manifests[MAIN].engine.name} emits "
-            f"{emitted} frames: {emitted - 1} at most."
-        )
-    if not gain:
-        full_length = None
-    elif full_length is None:
-        full_length = open_full_length(component.artifacts[WHOLE][0], sizes, path.name)
-    engines: dict[str, WindowEngine] = {}
-    try:
-        for role, manifest in manifests.items():
-            engines[role] = WindowEngine(manifest, backend.open(manifest), *fits[role])
-    except BaseException:
-        for opened in engines.values():
-            opened.engine.close()
-        raise
+    path = host_of(component, list(manifests.values()))
+    with ExitStack() as opened:  # closed again where a later check fails
+        host = open_host(path)
+        opened.callback(host.close)
+        card = read_card(host.metadata, path)
+        sizes = _seam_sizes(host, card)
+        fits = {role: window_of(manifest, sizes, path.name) for role, manifest in manifests.items()}
+        _check_short(manifests, fits)
+        overlap = int(component.params.get("overlap", 0))
+        emitted = fits[MAIN][0].emitted
+        if not 0 <= overlap < emitted:
+            raise BadInput(
+                f"{plan.path}: {STAGE}.params.overlap is {overlap}, and a window of {manifests[MAIN].engine.name} "
+                f"emits {emitted} frames: {emitted - 1} at most."
+            )
+        if not gain:
+            full_length = None
+        elif full_length is None:
+            full_length = open_full_length(component.artifacts[WHOLE][0], sizes, path.name)
+        loaded = zip(manifests, open_engines(list(manifests.values()), backend))
+        engines = {role: WindowEngine(manifests[role], engine, *fits[role]) for role, engine in loaded}
+        opened.pop_all()
     return KokoroSpeaker(card, host, engines[MAIN], engines.get(SHORT), overlap, full_length)
-
-
-def _host_path(component: Component, main: EngineManifest) -> Path:
-    given = component.artifacts.get(HOST)
-    if given is not None:
-        return given[0]
-    if main.host is None:
-        raise BadInput(f"{main.path}: names no host half, and neither does the plan; add it as artifacts.host.")
-    return main.host
 
 
 def _seam_sizes(host: HostSession, card: KokoroCard) -> SeamSizes:
@@ -258,8 +246,8 @@ def _check_short(manifests: Mapping[str, EngineManifest], fits: Mapping[str, tup
     main, short = manifests[MAIN], manifests[SHORT]
     if not fits[SHORT][1]:
         raise Mismatch(f"{short.engine.name}: takes no masks, so it is no engine of role short; name that one.")
-    if fits[MAIN][0] != fits[SHORT][0] or main.host_sha256 != short.host_sha256:
+    if fits[MAIN][0] != fits[SHORT][0]:
         raise Mismatch(
-            f"{main.engine.name} and {short.engine.name} are of two exports: they have other windows, or another host "
-            "half; both come from one run of make engine FAMILY=kokoro."
+            f"{main.engine.name} and {short.engine.name} are of two exports: they have other windows; both come "
+            "from one run of make engine FAMILY=kokoro."
         )

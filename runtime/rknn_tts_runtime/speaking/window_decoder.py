@@ -156,7 +156,8 @@ def host_of(component: Component, manifests: Sequence[EngineManifest]) -> Path:
     host = named[0] if named else manifests[0].host
     if host is None:
         raise BadInput(
-            f"{manifests[0].path}: tells of no host half, which makes latents of ids; this engine decodes latents only."
+            f"{manifests[0].path}: names no host half, and neither does the plan: name it as artifacts.host. Without "
+            "one this engine takes latents, and no ids."
         )
     for manifest in {manifest.host_sha256: manifest for manifest in reversed(manifests)}.values():
         check_host(manifest, host)  # once for each digest that is told: the file is read through

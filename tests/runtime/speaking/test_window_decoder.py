@@ -165,7 +165,7 @@ def test_the_host_half_is_the_plans_else_the_manifests(tmp_path: Path) -> None:
     with pytest.raises(Mismatch, match=r"other\.onnx: its digest is"):
         host_of(named, manifests)
     without = component(tmp_path, bare=keys(host=None))
-    with pytest.raises(BadInput, match="tells of no host half"):
+    with pytest.raises(BadInput, match="names no host half"):
         host_of(without, open_decoder("piper", without, FakeBackend()).manifests)
 
 
