@@ -92,6 +92,24 @@ class Window:
 
 
 @dataclass(frozen=True)
+class Trim:
+    """What an engine drops of its window's context, once no sample that is emitted needs it further on.
+
+    Its samples are those of `frames` of the window's frames: of the first ones where an utterance begins, of the last
+    ones where it ends, else of those around the emitted ones, as many on the left as on the right. An input tells
+    which. At a side where the utterance goes on, the outermost (frames - emitted) / 2 of them are wrong, and are
+    another window's to emit.
+
+    Attributes:
+        input: the name of that input, [1, 3, 1, 1]: 1, 0, 0 at the beginning, 0, 1, 0 between, 0, 0, 1 at the end.
+        frames: frames whose samples come out.
+    """
+
+    input: str
+    frames: int
+
+
+@dataclass(frozen=True)
 class Noise:
     """An input that is drawn anew for every run, and how.
 
@@ -254,6 +272,7 @@ class Contract:
         quality: figures of how it sounds or decides that the simulator's outputs are judged by.
         role: what this engine is for, among those of its stage that belong together; None where it is the only one.
         quantisation: how it becomes an engine of 8 bits; None of one in fp16.
+        trim: what of its window's context it drops on the way; None where it computes all of it to the end.
     """
 
     family: str | None
@@ -279,6 +298,17 @@ class Contract:
     disabled_rules: tuple[str, ...] = ()
     quantisation: Quantisation | None = None
     quality: tuple[Quality, ...] = ()
+    trim: Trim | None = None
+
+    def __post_init__(self) -> None:
+        if self.trim is None:
+            return
+        window, frames = self.window, self.trim.frames
+        edges = None if window is None else frames - window.emitted
+        if window is None or edges is None or edges < 0 or edges % 2 or frames > window.frames:
+            raise ValueError(f"a trim leaves a window's emitted frames and as many on either side, not {self.trim}")
+        if window.left != window.right:
+            raise ValueError(f"a window that is trimmed has as much context left as right, not {window}")
 
 
 def contract_to_metadata(contract: Contract) -> dict[str, str]:
@@ -316,8 +346,8 @@ def short_contract(contract: Contract, target: str, toolkit: str) -> str:
     Keys: family, stage, role (where there is one), target, toolkit, source (first 16 hex digits of the digest),
     stand_in (true where the weights are random; else there is no such key), in and out ([name, shape, dtype]), window
     ([frames, emitted, left, right, hop, sample_rate]), step ([codes, samples_per_code, sample_rate, emitted], where
-    there is one), cache (numel), precision (where it is not fp16). Long lists of tensors are replaced by their
-    digest-free count.
+    there is one), trim (its frames, where there is one), cache (numel), precision (where it is not fp16). Long lists
+    of tensors are replaced by their digest-free count.
 
     Raises:
         UserInput: even so it does not fit, because a name or a size is longer than any that we write.
@@ -340,6 +370,7 @@ def short_contract(contract: Contract, target: str, toolkit: str) -> str:
         "out": tensors(contract.outputs),
         "window": window and [window.frames, window.emitted, window.left, window.right, window.hop, window.sample_rate],
         **({"step": [step.codes, step.samples_per_code, step.sample_rate, step.emitted]} if step is not None else {}),
+        **({"trim": contract.trim.frames} if contract.trim is not None else {}),
         "cache": contract.cache and contract.cache.numel,
         **({"precision": contract.quantisation.dtype} if contract.quantisation is not None else {}),
     }

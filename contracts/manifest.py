@@ -10,7 +10,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from contracts.board import Board
-from contracts.contract import Cache, CarriedState, CodeStep, HostHalf, Noise, PassRecord, Source, TensorSpec, Window
+from contracts.contract import (
+    Cache,
+    CarriedState,
+    CodeStep,
+    HostHalf,
+    Noise,
+    PassRecord,
+    Source,
+    TensorSpec,
+    Trim,
+    Window,
+)
 from contracts.errors import UserInput
 from contracts.quality import Quality
 from contracts.quantisation import Quantisation
@@ -160,6 +171,7 @@ class Manifest:
     state: tuple[CarriedState, ...] = ()
     quantisation: Quantisation | None = None
     quality: tuple[Quality, ...] = ()
+    trim: Trim | None = None
     schema: str = ENGINE_SCHEMA
 
 

@@ -185,6 +185,7 @@ def publication_of(finished: Finished) -> Publication:
         state=contract.state,
         quantisation=contract.quantisation,
         quality=contract.quality,
+        trim=contract.trim,
         noise=contract.noise,
         thresholds=contract.thresholds,
         passes=contract.passes,
