@@ -11,6 +11,7 @@ import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from contracts.choices import Choice
 from contracts.errors import UserInput
 from contracts.quality import Quality
 from contracts.quantisation import Quantisation
@@ -273,6 +274,7 @@ class Contract:
         role: what this engine is for, among those of its stage that belong together; None where it is the only one.
         quantisation: how it becomes an engine of 8 bits; None of one in fp16.
         trim: what of its window's context it drops on the way; None where it computes all of it to the end.
+        choices: which variants of it were kept, and what the others cost.
     """
 
     family: str | None
@@ -299,6 +301,7 @@ class Contract:
     quantisation: Quantisation | None = None
     quality: tuple[Quality, ...] = ()
     trim: Trim | None = None
+    choices: tuple[Choice, ...] = ()
 
     def __post_init__(self) -> None:
         if self.trim is None:

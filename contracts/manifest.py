@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from contracts.board import Board
+from contracts.choices import Choice
 from contracts.contract import (
     Cache,
     CarriedState,
@@ -172,6 +173,7 @@ class Manifest:
     quantisation: Quantisation | None = None
     quality: tuple[Quality, ...] = ()
     trim: Trim | None = None
+    choices: tuple[Choice, ...] = ()
     schema: str = ENGINE_SCHEMA
 
 

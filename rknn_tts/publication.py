@@ -186,6 +186,7 @@ def publication_of(finished: Finished) -> Publication:
         quantisation=contract.quantisation,
         quality=contract.quality,
         trim=contract.trim,
+        choices=contract.choices,
         noise=contract.noise,
         thresholds=contract.thresholds,
         passes=contract.passes,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from contracts.board import Board, BoardCase, BoardConditions, BoardMemory, BoardOutput
+from contracts.choices import ON_THIS_ENGINE, Choice, Variant
 from contracts.contract import (
     Cache,
     CacheSlice,
@@ -45,6 +46,18 @@ VERDICTS = (
 )
 MEASUREMENTS = (Measurement(name="fp32.short", measured=-math.inf, unit="dB", reason="padding"),)
 HOST = HostHalf("piper-host.onnx", SHA)
+CHOICES = (
+    Choice(
+        name="fold_flip",
+        kept="with",
+        basis=ON_THIS_ENGINE,
+        weighed_on="piper-decoder-w109 for rk3588 by rknn-toolkit2 2.3.2",
+        variants=(
+            Variant("with", 236, 0, 8_300_000, 85154.0, 26.0),
+            Variant("without", 240, 4, 8_300_000, 85300.5, 26.25, fault="fp32.whole failed"),
+        ),
+    ),
+)
 DRIFT = Drift("durations", {"scales": (0.667, 1.0, 0.8)}, {"noise_duration": (1, 2, 128)}, 7.0, "rounded up")
 
 CONTRACT = Contract(
@@ -61,6 +74,7 @@ CONTRACT = Contract(
     measurements=MEASUREMENTS,
     host=HOST,
     drift=DRIFT,
+    choices=CHOICES,
 )
 
 STEP = CodeStep(codes=37, samples_per_code=1920, sample_rate=24000, kv_len=71, head_dim=64, context=25, emitted=12)
@@ -145,4 +159,5 @@ MANIFEST = Manifest(
     verdicts=VERDICTS,
     measurements=MEASUREMENTS,
     board=BOARD,
+    choices=CHOICES,
 )
