@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 import json
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,7 +17,7 @@ from rknn_tts_runtime import write_wav
 from contracts.errors import UserInput
 from contracts.serial import from_json, to_json
 from contracts.verdicts import Measurement
-from converters.stages import Sample, Sentence
+from converters.stages import Array, Sample, Sentence
 from engine.build import read_build
 from gates.snr import snr_db
 from rknn_tts.build_step import Build, built
@@ -39,7 +41,10 @@ ID_DIGITS = len(str(2**63 - 1))
 RIFF = b"RIFF"
 """How a WAV file begins."""
 
-_INFO = "sample.json"
+_INFO, _ARRAYS = "sample.json", "samples.npz"
+
+Render = Callable[[Sequence[Mapping[str, Array]]], NDArray[np.float32]]
+"""See `Sample.render`."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +53,15 @@ class Heard:
 
     measurements: tuple[Measurement, ...]
     note: str
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """`sample.json`: what a spoken sample keeps beside its arrays."""
+
+    heard: Heard
+    sample_rate: int
+    seams: tuple[int, ...]
 
 
 def check_sample_folder(folder: Path) -> None:
@@ -66,16 +80,30 @@ def check_sample_folder(folder: Path) -> None:
 
 
 def sentence_of(request: Request) -> Sentence:
-    """The sentence that `request` asks to hear.
+    """The sentence that `request` asks to hear in a sample's folder.
 
     Raises:
         UserInput: it asks for two at once, for none of a sample's, or its ids are no numbers.
     """
-    given = [f"--{name}" for name in ("text", "ids") if getattr(request, name) is not None]
-    if len(given) > 1:
-        raise UserInput("--text and --ids both say what is to be spoken: give one of them.")
+    sentence, given = asked_sentence(request), asked_by(request)
     if given and request.sample is None:
         raise UserInput(f"{given[0]} says what a sample speaks: name a folder for it with --sample DIR.")
+    return sentence
+
+
+def asked_by(request: Request) -> list[str]:
+    """The options of `request` that say what is to be spoken."""
+    return [f"--{name}" for name in ("text", "ids") if getattr(request, name) is not None]
+
+
+def asked_sentence(request: Request) -> Sentence:
+    """The sentence that `request` asks to hear, wherever.
+
+    Raises:
+        UserInput: it asks for two at once, or its ids are no numbers.
+    """
+    if len(asked_by(request)) > 1:
+        raise UserInput("--text and --ids both say what is to be spoken: give one of them.")
     if request.text is not None and not request.text.strip():
         raise UserInput("--text: there is nothing to speak in it.")
     if request.text is not None and any("\ud800" <= character <= "\udfff" for character in request.text):
@@ -112,22 +140,35 @@ def read_sentence(conversion: Conversion, sentence: Sentence, steps: Steps) -> S
     return steps.value("sentence", Sentence, parts, work)
 
 
-def add_sample(
-    outcome: Outcome,
-    build: Build,
-    conversion: Conversion,
-    folder: Path,
-    sentence: Sentence,
-    steps: Steps,
-    say: Say,
-) -> Outcome:
-    """`outcome` of the engine that `build` built, with a sample written into `folder`.
+@dataclass(frozen=True)
+class Spoken:
+    """A sample that was spoken.
+
+    Attributes:
+        folder: where its WAV files are kept, under the names above.
+        whole: samples of the original's full-length decode.
+        windowed: samples of the original on the engine's windows.
+        engine: samples of the engine on them, in the simulator.
+        sample_rate: samples per second.
+        seams: samples at which one window hands over to the next.
+        heard: what is said of it.
+    """
+
+    folder: Path
+    whole: NDArray[np.float32]
+    windowed: NDArray[np.float32]
+    engine: NDArray[np.float32]
+    sample_rate: int
+    seams: tuple[int, ...]
+    heard: Heard
+
+
+def speak(build: Build, conversion: Conversion, sentence: Sentence, steps: Steps, say: Say) -> Spoken:
+    """The cached step `sample`: a sentence, spoken by the original and by the engine that `build` builds.
 
     Args:
-        outcome: the command's.
         build: of the engine that speaks; its graph is compiled once more, to be simulated on the sentence's windows.
         conversion: the engine's.
-        folder: see `check_sample_folder`.
         sentence: what it says, see `read_sentence`.
         steps, say: of the command.
 
@@ -139,26 +180,66 @@ def add_sample(
         assert conversion.opened.sample is not None
         say.step("speaking a sentence")
         sample = conversion.opened.sample(sentence)
-        engine = sample.render(_simulated(sample, build, conversion, steps, say))
+        outputs = _simulated(sample, build, conversion, steps, say)
+        engine = sample.render(outputs)
         clipped = [
             write_wav(str(made / name), samples, sample.sample_rate)
             for name, samples in ((REFERENCE, sample.whole), (WINDOWS, sample.windowed), (ENGINE, engine))
         ]
         heard = Heard(_figures(sample, engine), _note(sample, sum(clipped)))
-        (made / _INFO).write_text(json.dumps(to_json(heard)), encoding="utf-8")
+        kept = _Kept(heard, sample.sample_rate, seams_of(sample.render, outputs))
+        (made / _INFO).write_text(json.dumps(to_json(kept)), encoding="utf-8")
+        np.savez(made / _ARRAYS, whole=sample.whole, windowed=sample.windowed, engine=engine)
 
-    kept = steps.folder("sample", {**conversion.parts, **build.parts, "sentence": json.dumps(to_json(sentence))}, work)
-    heard = from_json(Heard, json.loads((kept / _INFO).read_text(encoding="utf-8")), "sample")
-    files = [(folder / name, (kept / name).read_bytes()) for name in (REFERENCE, WINDOWS, ENGINE)]
+    parts = {**conversion.parts, **build.parts, "sentence": json.dumps(to_json(sentence))}
+    folder = steps.folder("sample", parts, work)
+    kept = from_json(_Kept, json.loads((folder / _INFO).read_text(encoding="utf-8")), "sample")
+    with np.load(folder / _ARRAYS, allow_pickle=False) as arrays:
+        whole, windowed, engine = arrays["whole"], arrays["windowed"], arrays["engine"]
+    return Spoken(folder, whole, windowed, engine, kept.sample_rate, kept.seams, kept.heard)
+
+
+def add_sample(
+    outcome: Outcome,
+    build: Build,
+    conversion: Conversion,
+    folder: Path,
+    sentence: Sentence,
+    steps: Steps,
+    say: Say,
+) -> Outcome:
+    """`outcome` of the engine that `build` built, with a sample written into `folder` (`check_sample_folder`).
+
+    Raises:
+        ToolFailure, GateFailure, NotWritten: see `speak`.
+    """
+    spoken = speak(build, conversion, sentence, steps, say)
+    files = [(folder / name, (spoken.folder / name).read_bytes()) for name in (REFERENCE, WINDOWS, ENGINE)]
     make_folder(folder, ANOTHER_SAMPLE_PLACE)
     publish(files, ANOTHER_SAMPLE_PLACE)
     return dataclasses.replace(
         outcome,
         files=(*outcome.files, *(str(path) for path, _ in files)),
-        measurements=(*outcome.measurements, *heard.measurements),
-        notes=(*outcome.notes, heard.note, *sentence.notes),
+        measurements=(*outcome.measurements, *spoken.heard.measurements),
+        notes=(*outcome.notes, spoken.heard.note, *sentence.notes),
         reused=tuple(dict.fromkeys(steps.reused)),
     )
+
+
+def seams_of(render: Render, outputs: Sequence[Mapping[str, Array]]) -> tuple[int, ...]:
+    """The samples at which one window's share of what `render` makes of `outputs` ends and the next one's begins.
+
+    Each share is found by changing that window alone: whatever puts windows together, those samples change. Where two
+    shares overlap (windows that fade into each other), it is the middle of what they share.
+    """
+    plain = render(outputs)
+    shares = []
+    for number, output in enumerate(outputs):
+        changed = {name: array + np.ones((), array.dtype) for name, array in output.items()}
+        differs = np.flatnonzero(render([*outputs[:number], changed, *outputs[number + 1 :]]) != plain)
+        if differs.size:
+            shares.append((int(differs[0]), int(differs[-1]) + 1))
+    return tuple((end + begin) // 2 for (_, end), (begin, _) in itertools.pairwise(shares))
 
 
 def _simulated(

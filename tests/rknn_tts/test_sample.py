@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import wave
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +12,10 @@ import pytest
 from numpy.typing import NDArray
 
 from contracts.errors import UserInput
-from converters.stages import Sentence
+from converters.stages import Array, Sentence
 from rknn_tts.outcome import Outcome
 from rknn_tts.request import Request
-from rknn_tts.sample import ENGINE, REFERENCE, WINDOWS, check_sample_folder, sentence_of
+from rknn_tts.sample import ENGINE, REFERENCE, WINDOWS, check_sample_folder, seams_of, sentence_of
 from tests.converters.voices import whole_voice
 from tests.onnx_runs import snr_db
 from tests.rknn_tts.stand_in_converter import GOOD_LOG, write_converter
@@ -170,3 +170,28 @@ def test_sample_replaces_samples_alone(tmp_path: Path) -> None:
         check_sample_folder(tmp_path)
     with pytest.raises(UserInput, match=r"is a file; name a folder\.$"):
         check_sample_folder(tmp_path / ENGINE)
+
+
+def test_seams_are_where_one_window_hands_over_to_the_next() -> None:
+    def joined(outputs: Sequence[Mapping[str, Array]]) -> NDArray[np.float32]:
+        first, second, third = (np.asarray(output["audio"], np.float32) for output in outputs)
+        return np.concatenate([first[:6], second[2:7], third[3:]])
+
+    outputs = [{"audio": np.zeros(10, np.float32)} for _ in range(3)]
+    assert seams_of(joined, outputs) == (6, 11)
+
+
+def test_seam_is_the_middle_when_windows_fade_into_each_other() -> None:
+    def faded(outputs: Sequence[Mapping[str, Array]]) -> NDArray[np.float32]:
+        first, second = (np.asarray(output["audio"], np.float32) for output in outputs)
+        return np.concatenate([first[:6], (first[6:] + second[:4]) / 2, second[4:]])
+
+    outputs = [{"audio": np.arange(10, dtype=np.float32)} for _ in range(2)]
+    assert seams_of(faded, outputs) == (8,)
+
+
+def test_one_window_has_no_seam() -> None:
+    def alone(outputs: Sequence[Mapping[str, Array]]) -> NDArray[np.float32]:
+        return np.asarray(outputs[0]["audio"], np.float32)
+
+    assert seams_of(alone, [{"audio": np.zeros(4, np.float32)}]) == ()
