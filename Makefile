@@ -19,9 +19,9 @@ ENVIRONMENT := ./environments/run
 TOOLS := .venv/bin/python -m
 # What is checked: the folders of the design that hold Python.
 PACKAGES := $(foreach folder,contracts rknn_tts converters models surgery gates logs cost engine environments runtime \
-    tests,$(if $(wildcard $(folder)),$(folder)))
+    docs tests,$(if $(wildcard $(folder)),$(folder)))
 
-.PHONY: engine export compile surgery inspect diff plan probe verify families passes doctor clean distclean setup setup-dev check test bench locks help
+.PHONY: engine export compile surgery inspect diff plan probe verify families passes doctor site clean distclean setup setup-dev check test bench locks help
 
 ## Commands
 
@@ -86,19 +86,24 @@ test: check ## make check, then the tests; what continuous integration runs
 bench: setup-dev ## the benchmarks: time over a bare conversion script, repeated command, peak memory
 	$(TOOLS) pytest tests/bench --override-ini "python_files=bench_*.py" --no-header -s
 
+site: ## README.md and docs/ as pages for a browser, without a server or a network: site/index.html (OUT=FOLDER)
+	@$(ENVIRONMENT) toolchain+dev
+	@$(TOOLS) mkdocs build --strict --site-dir "$${OUT:-site}"
+	@echo "site: $${OUT:-site}/index.html"
+
 ## Cleaning
 
 clean: ## remove the caches of finished steps, and the logs of builds
 	@./rknn-tts from-make clean
 
 distclean: ## remove the environments too (engines/ stays)
-	rm -rf .venv .venv-* .venv.lock .mypy_cache .pytest_cache .ruff_cache .hypothesis build-logs
+	rm -rf .venv .venv-* .venv.lock .mypy_cache .pytest_cache .ruff_cache .hypothesis build-logs site
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 help: ## this list
 	@awk -F ':.*## ' '/^## /{print "\n" substr($$0, 4)} /^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' Makefile
 	@echo
-	@echo "Options: FAMILY TARGET STAGE CHECKPOINT CONFIG MEMBER WINDOW CONTEXT PADDING MAX_AXIS NORM SINE SAMPLE_RATE"
+	@echo "Options: FAMILY TARGET STAGE CHECKPOINT CONFIG MEMBER WINDOW WINDOWS CONTEXT PADDING MAX_AXIS NORM SINE SAMPLE_RATE"
 	@echo "CODES SEAM CACHE WINDOW_ROLE SPEAKER WIDTHS RELATIVE SAMPLE TEXT IDS SAVE_CHECKPOINT TOOLKIT OUT MODEL A B"
 	@echo "LENGTHS CHUNK LOOK_AHEAD HISTORY BUCKETS PRECISION CALIBRATION SHAPE INPUTS NO_PASS PASS COST SAVE TIMEOUT"
 	@echo "MEMORY JOBS JUNIT ACCEPT_REGTASK ENGINES OPERATORS RESULT; ALL=1 CHECK=1 FORCE=1 DECODER_MASK=1"
