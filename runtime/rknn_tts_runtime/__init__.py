@@ -38,6 +38,7 @@ from rknn_tts_runtime.stateful import (
 )
 from rknn_tts_runtime.vocoder_stream import VocoderStream, vocoder_samples
 from rknn_tts_runtime.wav import write_wav
+from rknn_tts_runtime.window_cover import CoverStep, Rung, cover_utterance, walk_cover
 from rknn_tts_runtime.windows import WindowStep, decode_windowed, plan_windows, walk_windows
 
 __all__ = [
@@ -46,12 +47,14 @@ __all__ = [
     "BadInput",
     "CodeEvent",
     "CodeStep",
+    "CoverStep",
     "Fault",
     "IstftStream",
     "LazyLadder",
     "Mismatch",
     "NpuBackend",
     "RunFault",
+    "Rung",
     "State",
     "Stopwatch",
     "TwinBackend",
@@ -60,6 +63,7 @@ __all__ = [
     "cache_slice",
     "cheapest_rung",
     "correct_windows",
+    "cover_utterance",
     "decode_event",
     "decode_windowed",
     "frame_masks",
@@ -79,6 +83,7 @@ __all__ = [
     "stream_events",
     "vocoder_samples",
     "walk_codes",
+    "walk_cover",
     "walk_events",
     "walk_spectrogram",
     "walk_spectrogram_windows",
