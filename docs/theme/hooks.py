@@ -2,7 +2,8 @@
 
 - README.md and the other pages outside docs/ are pages too, and every page keeps its place, so that a link between two
   files is the same on a code host and here. Files that a page links to and that are no pages go along.
-- Headings have the anchors that code hosts give them: lower case, a dash for each space.
+- Headings have the anchors that code hosts give them: lower case, a dash for each space. A bar that is escaped in a
+  table's code is shown as a bar.
 - The search needs no server: its index is a script, so it works in pages opened from a disk.
 """
 
@@ -10,6 +11,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
@@ -27,6 +29,7 @@ UNUSED = (INDEX_JSON, "search/lunr.js", "search/worker.js", "sitemap.xml")
 
 _FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\]\(([^)\s#]+)")
+_CELL = re.compile(r"<t[dh]\b.*?</t[dh]>", re.DOTALL)
 _NOT_IN_ANCHOR = re.compile(r"[^\w\- ]")
 
 
@@ -42,6 +45,11 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     theirs = [file for file in files if file.src_dir != config.docs_dir]
     names = site_files(ROOT)
     return Files([*theirs, *(File.generated(config, name, abs_src_path=str(ROOT / name)) for name in names)])
+
+
+def on_page_content(html: str, **_: Any) -> str:
+    """Have code in a table show a bar where the page escapes it, as code hosts do."""
+    return _CELL.sub(lambda cell: cell[0].replace("\\|", "|"), html)
 
 
 def on_post_build(config: MkDocsConfig) -> None:
