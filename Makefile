@@ -107,7 +107,7 @@ help: ## this list
 	@echo "CODES SEAM CACHE WINDOW_ROLE SPEAKER WIDTHS RELATIVE SAMPLE TEXT IDS SAVE_CHECKPOINT TOOLKIT OUT MODEL A B"
 	@echo "LENGTHS CHUNK LOOK_AHEAD HISTORY BUCKETS PRECISION CALIBRATION SHAPE INPUTS NO_PASS PASS COST SAVE TIMEOUT"
 	@echo "MEMORY JOBS JUNIT ACCEPT_REGTASK ENGINES OPERATORS RESULT; ALL=1 CHECK=1 FORCE=1 DECODER_MASK=1"
-	@echo "NO_DECODER_MASK=1 ALLOW_QUANTIZED=1 ABSOLUTE=1 REFERENCE=1 SCHEMA=1 JSON=1."
+	@echo "NO_DECODER_MASK=1 WEIGH=1 ALLOW_QUANTIZED=1 ABSOLUTE=1 REFERENCE=1 SCHEMA=1 JSON=1."
 	@echo "PYTHON=python3.12 picks the Python of the environments."
 	@echo "make ends with status 2 whenever a command fails; the command's own status (1: a gate or the build failed,"
 	@echo "2: refused before it started) is in make's last line. A job that needs it runs ./rknn-tts itself."

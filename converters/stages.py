@@ -115,6 +115,7 @@ class StageOptions:
     """What a user may choose about a stage; None means the stage's default."""
 
     window: int | None = None
+    windows: str | None = None
     context: int | None = None
     decoder_mask: bool = False
     no_decoder_mask: bool = False
@@ -265,6 +266,7 @@ class Sample:
         whole: the samples of the unpatched original's full-length decode.
         windowed: the samples of the unpatched original on the same windows.
         sample_rate: samples per second.
+        roles: of a ladder, the engine that each of `feeds` is for; none at all: there is one engine.
     """
 
     said: str
@@ -273,6 +275,7 @@ class Sample:
     whole: FloatArray
     windowed: FloatArray
     sample_rate: int
+    roles: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -291,6 +294,11 @@ class SavedCheckpoint:
 def no_cuts(target: str | None) -> tuple[Pass, ...]:
     """A stage without cuts of its own."""
     return ()
+
+
+def no_forms(target: str | None) -> Mapping[str, Mapping[str, Pass | None]]:
+    """A stage whose own cuts have one form each."""
+    return {}
 
 
 @dataclass(frozen=True)
@@ -315,11 +323,15 @@ class StageExport:
             last axis may be shorter than the graph's, whose rest is padding then. None at all: the simulator is judged
             against onnxruntime on the finished graph.
         sample: speaks a sentence for the user to hear; None where the stage cannot yet.
+        ladder_sample: the same by all engines of the ladder that it is a rung of, as a board picks them by what a run
+            of each costs, by role; None where `sample` is all there is.
         read: the sentence with its ids, before anything is built; raises `UserInput` of one that cannot be spoken.
             None: nothing is there to be read.
         session: gives `model` opened, where the stage opens it itself, so that nothing runs twice (`Remembered`).
         calibration: seeded inputs that stand in for real ones where ranges of 8 bits are found; none of `feeds` and
             `padded_feeds`.
+        forms: for a target, what may take the place of a pass in `cuts`, by that pass's name and a name of the form's
+            own: it computes the same as far as the stage's gates tell, at another cost. None: the pass is left out.
     """
 
     stem: str
@@ -335,9 +347,11 @@ class StageExport:
     cuts: Callable[[str | None], tuple[Pass, ...]] = no_cuts
     references: tuple[Mapping[str, Array], ...] = ()
     sample: Callable[[Sentence], Sample] | None = None
+    ladder_sample: Callable[[Sentence, Mapping[str, float]], Sample] | None = None
     read: Callable[[Sentence, AddExtras], Sentence] | None = None
     session: Callable[[], Session] | None = None
     calibration: tuple[Mapping[str, Array], ...] = ()
+    forms: Callable[[str | None], Mapping[str, Mapping[str, Pass | None]]] = no_forms
 
 
 Opened = Callable[[str], StageExport]

@@ -22,6 +22,7 @@ from converters.stages import Stage, StageOptions, find_stage
 from rknn_tts.all_publication import StageFinished, publish_all
 from rknn_tts.checkpoint_to_onnx import Conversion, open_conversions
 from rknn_tts.checksums import SUMS, check_sums_place
+from rknn_tts.earning.weighing import weighed
 from rknn_tts.export_step import Proof
 from rknn_tts.exported_sources import exported_sources
 from rknn_tts.graph_at_hand import OnnxSource
@@ -134,6 +135,8 @@ def _opened(plan: Sequence[tuple[Stage, Request]], target: str, say: Say) -> dic
 
 def _ready(stage: Stage, request: Request, target: str, conversions: tuple[Conversion, ...], steps: Steps) -> _Ready:
     """A stage proven; nothing keeps what was open for that."""
+    if request.weigh:
+        conversions = weighed(conversions, request, target, steps)
     sources = exported_sources(conversions, steps)
     check_set(request, target, sources)
     proven = []

@@ -7,7 +7,7 @@ import gc
 import glob
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
 
@@ -25,6 +25,9 @@ from converters.registry import STAGES
 from converters.stages import Checkpoint, FetchHub, Opened, Session, Stage, StageExport, StageOptions, find_stage
 from rknn_tts.calibration import check_precision, in_precision, with_digest
 from rknn_tts.carried import feeds_to_npz
+from rknn_tts.earning.choosing import Choosing, hits_of
+from rknn_tts.earning.offers import arranged, offers
+from rknn_tts.earning.table import entries_for
 from rknn_tts.export_step import Proof, finished_contract, prove
 from rknn_tts.extras import ensure_extras, pinned_text
 from rknn_tts.packaged import fetch_packaged
@@ -34,9 +37,7 @@ from rknn_tts.request import Request
 from rknn_tts.rewriting import refusals, rewrite, without_skipped
 from rknn_tts.roles import RoleSay
 from rknn_tts.steps import CHECKPOINTS_FOLDER, Steps, cache_folder
-from surgery.cuts import runs_for
 from surgery.declaration import Pass, Rewritten
-from surgery.preflight import preflight
 
 MODEL_FILE, HOST_FILE, FEEDS_FILE, INFO_FILE = "model.onnx", "host.onnx", "feeds.npz", "export.json"
 ORIGINALS_FILE, CALIBRATION_FILE = "originals.npz", "calibration.npz"
@@ -133,12 +134,14 @@ class Conversion:
         role: which of the stage's engines this is.
         target: whose cuts run on it; None: those that pay on every target.
         skipped: names of passes that are left out.
+        choosing: what is known of its variants.
     """
 
     origin: OpenCheckpoint
     role: str
     target: str | None
     skipped: tuple[str, ...]
+    choosing: Choosing = field(default_factory=Choosing)
 
     @property
     def say(self) -> Say:
@@ -153,9 +156,21 @@ class Conversion:
     @cached_property
     def passes(self) -> tuple[Pass, ...]:
         """The stage's own passes, where they pay, and then those that every graph goes through."""
-        own = (bound for bound in self.opened.passes if runs_for(bound.declaration, self.target))
-        cuts = (bound for bound in self.opened.cuts(self.target) if runs_for(bound.declaration, self.target))
-        return without_skipped((*own, *preflight(self.target, tuple(cuts))), self.skipped)
+        picks = self.choosing.picks(self.opened.stem, self._stated)
+        return without_skipped(arranged(self.opened, self.target, picks), self.skipped)
+
+    @property
+    def contract(self) -> Contract:
+        """The contract of the finished graph: nothing is proven yet."""
+        opened, hits = self.opened, hits_of(self.passes, self.rewritten)
+        choices = self.choosing.made(opened.stem, self._stated, offers(opened, self.target), self.skipped, hits)
+        contract = finished_contract(opened, self.rewritten, self.skipped, self.target)
+        return dataclasses.replace(contract, role=self._stated.role, choices=choices)
+
+    @property
+    def _stated(self) -> Contract:
+        """The stage's contract, for this role."""
+        return dataclasses.replace(self.opened.contract, role=self.role or None)
 
     @cached_property
     def rewritten(self) -> Sequence[Rewritten]:
@@ -178,6 +193,7 @@ class Conversion:
             "role": self.role,
             "target": self.target or "",
             "no_pass": " ".join(self.skipped),
+            "choosing": json.dumps(to_json(self.choosing)),
         }
 
 
@@ -205,7 +221,8 @@ def open_conversions(request: Request, target: str | None, say: Say) -> tuple[Co
     if options.calibration is not None:
         _check_file("--calibration", Path(options.calibration))
     checkpoint = OpenCheckpoint(stage, _checkpoint(request, stage, say), options, say)
-    return tuple(Conversion(checkpoint, role, target, skipped) for role in roles)
+    choosing = Choosing(entries_for(stage.family, stage.name, target, request.toolkit))
+    return tuple(Conversion(checkpoint, role, target, skipped, choosing) for role in roles)
 
 
 def export_graph(conversion: Conversion, steps: Steps) -> Exported:
@@ -217,8 +234,7 @@ def export_graph(conversion: Conversion, steps: Steps) -> Exported:
 
     def work(folder: Path) -> None:
         opened, graph = conversion.opened, conversion.rewritten[-1].model
-        contract = finished_contract(opened, conversion.rewritten, conversion.skipped, conversion.target)
-        contract = dataclasses.replace(contract, role=conversion.role or None)
+        contract = conversion.contract
         write_onnx(graph, folder / MODEL_FILE)
         feeds = (*opened.feeds, *opened.padded_feeds)
         followed = followed_feeds(opened.model, conversion.rewritten, conversion.origin.open_session, feeds)

@@ -30,6 +30,8 @@ from gates.graphs import with_shapes
 from gates.snr import ALL_ZERO, compare_outputs, verdict_of, worst
 from rknn_tts.array_archive import archive_digest
 from rknn_tts.carried import Feed, feeds_to_npz
+from rknn_tts.earning.choosing import Choosing, hits_of
+from rknn_tts.earning.offers import offers_of_cuts
 from rknn_tts.export_step import Proof
 from rknn_tts.feeds import stand_in_feed, unused_array
 from rknn_tts.finished_graph import check_size, described, fed_inputs
@@ -279,7 +281,10 @@ def _contract(foreign: ForeignOnnx, finished: ir.Model) -> Contract:
     skipped = tuple(sorted(set(foreign.request.no_pass)))
     bare = Contract(None, None, source, inputs=(), outputs=(), skipped=skipped, cuts_for=foreign.target)
     step, cache = _state_of(shaped)
-    return dataclasses.replace(described(bare, shaped, foreign.rewritten), step=step, cache=cache)
+    hits = hits_of(foreign.passes, foreign.rewritten)
+    choices = Choosing().made(foreign.path.stem, bare, offers_of_cuts(foreign.target), skipped, hits)
+    contract = dataclasses.replace(described(bare, shaped, foreign.rewritten), step=step, cache=cache)
+    return dataclasses.replace(contract, choices=choices)
 
 
 def _state_of(model: ir.Model) -> tuple[CodeStep | None, Cache | None]:

@@ -53,6 +53,7 @@ class CostBuilds:
         python: the converter environment's interpreter.
         steps: the cache.
         folder: where the log and the layers of each build are put.
+        disabled_rules: fuse rules of the toolkit that are left out.
     """
 
     request: Request
@@ -60,6 +61,7 @@ class CostBuilds:
     python: Path
     steps: Steps
     folder: Path
+    disabled_rules: tuple[str, ...] = ()
 
     @cached_property
     def environment(self) -> str:
@@ -74,6 +76,7 @@ class CostBuilds:
             "target": self.target,
             "toolkit": self.request.toolkit,
             "environment": self.environment,
+            "disabled": " ".join(self.disabled_rules),
         }
         try:
             folder = self.steps.folder("layers", parts, lambda made: self._build(graph, made, log), BUILDERS)
@@ -94,4 +97,13 @@ class CostBuilds:
 
     def _build(self, graph: bytes, folder: Path, log: Path) -> None:
         toolkit = self.request.toolkit
-        build_bare(graph, folder, log, self.request, target=self.target, toolkit=toolkit, python=self.python)
+        build_bare(
+            graph,
+            folder,
+            log,
+            self.request,
+            target=self.target,
+            toolkit=toolkit,
+            python=self.python,
+            disabled_rules=self.disabled_rules,
+        )

@@ -18,6 +18,7 @@ from engine.targets import resolve_target
 from rknn_tts.all_stages import engines_of_all
 from rknn_tts.checkpoint_to_onnx import Conversion, open_conversions
 from rknn_tts.checksums import with_sums
+from rknn_tts.earning.weighing import weighed
 from rknn_tts.exported_sources import exported_sources
 from rknn_tts.failing import stop_if_failed
 from rknn_tts.graph_at_hand import OnnxSource, check_graph, judge_numbers, twin_of, with_proof
@@ -45,7 +46,7 @@ def engine(request: Request, say: Say) -> Outcome:
     steps = open_steps(request.force, say.note)
     if request.all:
         return engines_of_all(request, target, steps, say)
-    conversions = _conversions(request, target, say)
+    conversions = _conversions(request, target, steps, say)
     if request.sample is not None:
         check_sample_folder(Path(request.sample))
         sentence = read_sentence(conversions[0], sentence, steps)
@@ -69,7 +70,7 @@ def export(request: Request, say: Say) -> Outcome:
     """
     steps = open_steps(request.force, say.note)
     target = _target(request) if request.target is not None else None
-    conversions = _conversions(request, target, say)
+    conversions = _conversions(request, target, steps, say)
     saved = SavedCheckpoint()
     if request.save_checkpoint is not None:
         saved = saved_checkpoint(conversions[0].origin, Path(request.save_checkpoint))
@@ -163,9 +164,13 @@ def _target(request: Request) -> str:
     return resolve_target(request.target)
 
 
-def _conversions(request: Request, target: str | None, say: Say) -> tuple[Conversion, ...]:
+def _conversions(request: Request, target: str | None, steps: Steps, say: Say) -> tuple[Conversion, ...]:
     """What is converted, once what it makes can go where it is asked to."""
     conversions = open_conversions(request, target, say)
     if len(conversions) > 1:
         check_set_output(request.output)
-    return conversions
+    if not request.weigh:
+        return conversions
+    if target is None:
+        raise UserInput("--weigh weighs for one SoC: say which with --target.")
+    return weighed(conversions, request, target, steps)

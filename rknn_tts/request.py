@@ -113,6 +113,11 @@ class Request:
         CONVERTING,
     )
     window: int | None = _option("Width of the compiled window in latent frames.", CONVERTING)
+    windows: str | None = _option(
+        "Widths of windows, one engine each; m masks its decoder, for utterances shorter than a window, t drops context "
+        "on the way: 128m,256t,448t (piper's and inflect's decoder).",
+        CONVERTING,
+    )
     context: int | None = _option("Frames of context on each side of what a window emits.", CONVERTING)
     decoder_mask: bool = _option(
         "Mask inside the decoder too, so that utterances shorter than a window end exactly.", CONVERTING, False
@@ -199,6 +204,12 @@ class Request:
         FOREIGN,
     )
     no_pass: list[str] = _option("Leave this pass out: see `rknn-tts passes`. May be repeated.", WRITING, [])
+    weigh: bool = _option(
+        "Build this very engine with each optional pass and without it, and keep what is cheapest and passes; takes "
+        "minutes. Else what was weighed of another of its stage counts.",
+        CONVERTING,
+        False,
+    )
     toolkit: str = _option("Version of rknn-toolkit2.", (*BUILDING, "surgery"), DEFAULT_TOOLKIT)
     output: str | None = _option(
         "Where to write: a folder, or the file itself (.rknn, .onnx for export, .json for plan); probe: the folder of "

@@ -60,6 +60,14 @@ def cuts(target: str | None) -> tuple[Pass, ...]:
     return tuple(bound for bound in every_cut(target) if runs_for(bound.declaration, target))
 
 
+def other_forms(target: str | None) -> dict[str, dict[str, Pass]]:
+    """Further forms of cuts, by the name of the cut and one of their own: the same algebra, chosen by another rule."""
+    return {
+        "rewrite_transposed_conv": {"by cycles": rewrite_transposed_conv(target, by="cycles")},
+        "fuse_instance_norm": {"for every target": fuse_instance_norm()},
+    }
+
+
 def runs_for(declaration: Declaration, target: str | None) -> bool:
     """Whether a pass runs on a graph for `target`: where it pays, or where that is not the question.
 

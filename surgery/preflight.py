@@ -53,17 +53,20 @@ from surgery.rewrite_wide_dilation import rewrite_wide_dilation
 from surgery.rewrite_zeroed_absolutes import rewrite_zeroed_absolutes
 
 
-def preflight(target: str | None = None, own: Sequence[Pass] = ()) -> tuple[Pass, ...]:
+def preflight(
+    target: str | None = None, own: Sequence[Pass] = (), chosen: Sequence[Pass] | None = None
+) -> tuple[Pass, ...]:
     """What runs on every graph: what it needs to be compiled, and the cuts that pay on `target`, in between.
 
     Args:
         target: None for what pays on every target.
         own: a stage's own cuts, which run before the others. One that runs on every graph too, which a stage lists
             in another form, runs in that form only.
+        chosen: the cuts, in their order, where it is known which of them pay on this graph.
     """
     stated = {bound.name for bound in own}
     first = (bound for bound in to_operators() if bound.name not in stated)
-    return (*first, *own, *cuts(target), *to_hardware())
+    return (*first, *own, *(cuts(target) if chosen is None else chosen), *to_hardware())
 
 
 def owed() -> tuple[Pass, ...]:

@@ -1,0 +1,89 @@
+"""Which variant is the cheapest: one optional pass after the other, in the order in which they run.
+
+Of each pass its variants are weighed while all other passes stand as they were chosen so far, and the one of the lowest
+modelled time is kept that passes the gates. Where two are alike, the one that is there stays.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from contracts.choices import Choice, Variant
+from rknn_tts.earning.offers import Offer, Picks
+
+DECIMALS = 3
+"""Of a modelled time in ms that count: what differs by less than a microsecond is alike."""
+
+
+@dataclass(frozen=True)
+class Weighed:
+    """A variant of the whole engine.
+
+    Attributes:
+        graph: digest of its graph: alike means that nothing was rewritten otherwise.
+        figures: what it costs, under no name yet.
+    """
+
+    graph: str
+    figures: Variant
+
+
+def choose(
+    offers: Sequence[Offer],
+    weigh: Callable[[Picks], Weighed],
+    gates: Callable[[Picks], str],
+    basis: str,
+    weighed_on: str,
+) -> tuple[Choice, ...]:
+    """What is kept of each of `offers` that makes a difference, with the figures of all of its variants.
+
+    Args:
+        offers: the optional passes.
+        weigh: what the engine costs whose variants these are.
+        gates: why that engine does not pass; "" where it does. Asked of a cheaper one only.
+        basis, weighed_on: what is said of every choice.
+    """
+    picks: dict[str, str] = {}
+    choices = []
+    for offer in offers:
+        choice = _choice(offer, picks, weigh, gates)
+        if choice is not None:
+            kept, variants = choice
+            choices.append(Choice(offer.name, kept, basis, weighed_on, variants))
+            picks[offer.name] = kept
+    return tuple(choices)
+
+
+def _choice(
+    offer: Offer, picks: Picks, weigh: Callable[[Picks], Weighed], gates: Callable[[Picks], str]
+) -> tuple[str, tuple[Variant, ...]] | None:
+    """The variant that is kept, and the figures of those that differ, the one that was there first; None where none
+    does."""
+    before = weigh(picks)
+    found = {offer.usual: dataclasses.replace(before.figures, name=offer.usual)}
+    graphs = {before.graph}
+    for name in offer.variants:
+        weighed = before if name == offer.usual else weigh({**picks, offer.name: name})
+        if weighed.graph not in graphs:
+            graphs.add(weighed.graph)
+            found[name] = dataclasses.replace(weighed.figures, name=name)
+    if len(found) == 1:
+        return None
+    for variant in sorted(found.values(), key=_spent):  # stable: of those alike, the one that is there
+        if variant.name == offer.usual:
+            break
+        if variant.fault:
+            continue
+        fault = gates({**picks, offer.name: variant.name})
+        if not fault:
+            return variant.name, tuple(found.values())
+        found[variant.name] = dataclasses.replace(variant, fault=fault)
+    return offer.usual, tuple(found.values())
+
+
+def _spent(variant: Variant) -> float:
+    """The modelled time that variants are ordered by; of one that does not build, the most there is."""
+    spent = variant.modelled_ms
+    return float("inf") if spent is None or variant.fault else round(spent, DECIMALS)
