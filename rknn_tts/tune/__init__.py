@@ -1,0 +1,1 @@
+"""The tuner: windows and contexts swept under the gates, what each costs, and the ladder for given utterances."""

@@ -1,0 +1,101 @@
+"""Which ladder is the best, of few enough windows to see it by hand."""
+
+from __future__ import annotations
+
+import pytest
+from rknn_tts_runtime.window_cover import Rung
+
+from rknn_tts.tune.ladder_choice import TIE, Offered, best_ladder, best_of, ladder_of
+
+
+def window(name: str, width: int, cost: float, *, masked: bool = False, memory_mb: float = 10.0) -> Offered:
+    """A window without context: it emits its width, wherever it stands."""
+    return Offered(name, Rung(width, 0, 0, None, masked, cost), memory_mb)
+
+
+SHORT = window("8m", 8, 4.0, masked=True)
+MIDDLE = window("16p", 16, 5.0)
+LONG = window("32p", 32, 7.0)
+HALF_AND_HALF = {8: 0.5, 32: 0.5}
+
+
+def test_best_ladder_takes_the_windows_that_fit_when_lengths_are_of_two_kinds() -> None:
+    # 8 frames cost 4 by 8m alone; 32 cost 7 by 32p, 10 by 16p twice, 16 by 8m four times.
+    found = best_ladder([SHORT, MIDDLE, LONG], HALF_AND_HALF, 2)
+    assert found is not None
+    assert (found.names, found.expected.ms, found.memory_mb) == (("8m", "32p"), 5.5, 20.0)
+    assert found.expected.runs == (0.5, 0.5)
+
+
+def test_best_ladder_is_a_masked_window_when_only_one_is_allowed() -> None:
+    found = best_ladder([SHORT, MIDDLE, LONG], HALF_AND_HALF, 1)
+    assert found is not None
+    assert (found.names, found.expected.ms) == (("8m",), (4 + 16) / 2)
+
+
+def test_best_ladder_leaves_out_a_window_when_no_utterance_runs_it() -> None:
+    # With 16p too the cost is the same, and the memory is not.
+    found = best_ladder([SHORT, MIDDLE, LONG], HALF_AND_HALF, 3)
+    assert found is not None
+    assert found.names == ("8m", "32p")
+
+
+def test_best_ladder_is_none_when_nothing_serves_the_shortest_exactly() -> None:
+    assert best_ladder([MIDDLE, LONG], HALF_AND_HALF, 3) is None
+    assert best_ladder([], HALF_AND_HALF, 3) is None
+
+
+def test_best_ladder_needs_no_mask_when_every_utterance_fills_a_window() -> None:
+    found = best_ladder([MIDDLE, LONG], {16: 0.5, 32: 0.5}, 3)
+    assert found is not None
+    assert (found.names, found.expected.ms) == (("16p", "32p"), 6.0)
+
+
+def test_best_ladder_has_no_two_windows_of_one_width() -> None:
+    twice = [SHORT, window("8p", 8, 3.0), LONG]
+    found = best_ladder(twice, {4: 0.5, 8: 0.5}, 3)
+    assert found is not None
+    assert found.names == ("8m",)
+
+
+def test_best_ladder_saves_memory_when_times_are_alike() -> None:
+    # Within 1 % of the least time, 5.5 ms: 5.545 is, 5.6 is not.
+    near, far = window("32q", 32, 7.09, memory_mb=1.0), window("32r", 32, 7.2, memory_mb=0.5)
+    found = best_ladder([SHORT, LONG, near, far], HALF_AND_HALF, 2)
+    assert found is not None
+    assert found.names == ("8m", "32q")
+    assert found.expected.ms <= 5.5 * TIE
+
+
+def test_best_ladder_begins_sooner_when_times_and_memory_are_alike() -> None:
+    # 24 frames: 12 ms by the one window, or by the other thrice; the first audio comes after 12 or after 4.
+    whole, third = window("24m", 24, 12.0, masked=True), SHORT
+    found = best_ladder([whole, third], {24: 1.0}, 1)
+    assert found is not None
+    assert (found.names, found.expected.first_audio_ms) == (("8m",), 4.0)
+
+
+def test_ladder_of_names_its_windows_narrowest_first() -> None:
+    assert ladder_of([LONG, SHORT], HALF_AND_HALF).names == ("8m", "32p")
+
+
+def test_best_of_leaves_out_a_ladder_when_it_does_not_hold_every_length() -> None:
+    trimmed = Offered("9t", Rung(9, 1, 1, 7, False, 1.0), 1.0)
+    found = best_of([[trimmed], [MIDDLE, SHORT]], HALF_AND_HALF)
+    assert found is not None
+    assert found.names == ("8m", "16p")
+    assert best_of([[trimmed]], HALF_AND_HALF) is None
+
+
+@pytest.mark.parametrize("most", [1, 2, 3])
+def test_best_ladder_is_as_good_as_any_when_all_are_tried(most: int) -> None:
+    offered = [SHORT, MIDDLE, LONG, window("12p", 12, 4.5), window("24m", 24, 6.5, masked=True)]
+    shares = {3: 0.2, 12: 0.3, 20: 0.2, 41: 0.3}
+    found = best_ladder(offered, shares, most)
+    assert found is not None
+    assert 1 <= len(found.names) <= most
+    for other in offered:
+        if other.rung.masked and most > 1:
+            for third in offered:
+                if third.rung.width != other.rung.width:
+                    assert found.expected.ms <= TIE * ladder_of([other, third], shares).expected.ms
