@@ -8,7 +8,7 @@ from rknn_tts_runtime.event_stream import stream_events
 from rknn_tts_runtime.faults import BadInput, Fault, Mismatch, RunFault
 from rknn_tts_runtime.istft import istft
 from rknn_tts_runtime.istft_stream import IstftStream
-from rknn_tts_runtime.ladders import cheapest_rung, full_or_short, ladder_of, narrowest_rung
+from rknn_tts_runtime.ladders import full_or_short, ladder_of, narrowest_rung, rung_of, rungs_of
 from rknn_tts_runtime.lazy_ladder import LazyLadder
 from rknn_tts_runtime.manifest import manifest_of
 from rknn_tts_runtime.plans.reading import read_plans
@@ -61,7 +61,6 @@ __all__ = [
     "VocoderStream",
     "WindowStep",
     "cache_slice",
-    "cheapest_rung",
     "correct_windows",
     "cover_utterance",
     "decode_event",
@@ -77,6 +76,8 @@ __all__ = [
     "plan_codes",
     "plan_windows",
     "read_plans",
+    "rung_of",
+    "rungs_of",
     "speaker_window",
     "stream_codes",
     "stream_columns",

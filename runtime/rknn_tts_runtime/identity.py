@@ -28,6 +28,11 @@ SOURCE_DIGITS = 16
 STAND_IN = "seeded random weights: a stand-in, not a voice"
 """What is said of random weights, as the toolchain says it."""
 
+_CLAIMED = (
+    "family", "stage", "role", "target", "toolkit", "source", "window", "step", "trim", "cache", "precision",
+)  # fmt: skip
+"""Keys of a short contract that are called the same here, and left out where there is no such thing."""
+
 _CHECKPOINT = "checkpoint"
 _CHUNK_BYTES = 1 << 20
 _SHOWN_CHARS = 200
@@ -217,6 +222,7 @@ def _told(manifest: EngineManifest) -> dict[str, object]:
         "number of outputs": len(manifest.outputs),
         "window": window and list(window),
         "step": step and [step.codes, step.samples_per_code, step.sample_rate, step.emitted],
+        "trim": manifest.trim and manifest.trim.frames,
         "cache": manifest.cache_numel,
         "precision": manifest.precision,
     }
@@ -224,10 +230,7 @@ def _told(manifest: EngineManifest) -> dict[str, object]:
 
 def _claims(contract: Mapping[str, Any]) -> dict[str, object]:
     """What the short contract says, under the names of `_told`; long lists of tensors stand in it as their number."""
-    claims: dict[str, object] = {
-        key: contract.get(key)
-        for key in ("family", "stage", "role", "target", "toolkit", "source", "window", "step", "cache", "precision")
-    }
+    claims: dict[str, object] = {key: contract.get(key) for key in _CLAIMED}
     claims["stand-in"] = contract.get("stand_in", False)
     for key, name in (("in", "inputs"), ("out", "outputs")):
         tensors = contract.get(key)

@@ -1,4 +1,4 @@
-"""Which engine of several decodes an utterance: of windows the cheapest, of fixed lengths the shortest that holds it.
+"""What the engines of a ladder are: windows with their costs, or fixed lengths, of which the shortest is taken.
 
 Python 3.8, numpy only: this file runs on the board.
 """
@@ -9,39 +9,42 @@ from typing import Mapping, Sequence, TypeVar
 
 from rknn_tts_runtime.faults import BadInput
 from rknn_tts_runtime.manifest import EngineManifest, WindowInfo
-from rknn_tts_runtime.windows import plan_windows
+from rknn_tts_runtime.window_cover import Rung
 
-Rung = TypeVar("Rung")
+Held = TypeVar("Held")
 
 
-def cheapest_rung(frames: int, rungs: Sequence[EngineManifest]) -> EngineManifest:
-    """The engine whose windows decode an utterance in the least time.
+def rungs_of(manifests: Sequence[EngineManifest]) -> list[Rung]:
+    """The engines of a ladder, as `cover_utterance` takes them.
 
-    That is its time of a run times the windows of `plan_windows`. The time is that which a board measured, where it did
-    so for all of them, else the modelled one. Where a manifest tells neither, the frames that are run count instead,
-    for all of them. Of two that cost the same, the narrower one, which pads less and whose first audio comes sooner.
-
-    Args:
-        frames: frames of the utterance.
-        rungs: manifests of engines with windows.
+    What a run costs is the time that a board measured, where it did so for all of them, else the modelled one. Where
+    a manifest tells neither, the frames that are run count instead, for all of them.
 
     Raises:
-        BadInput: there are no rungs, or one has no window.
-        ValueError: `frames` is not positive.
+        BadInput: there are none, or one has no window.
     """
-    if not rungs:
+    if not manifests:
         raise BadInput("a ladder needs one engine at least: name one in the plan.")
-    measured = [rung.measured_ms for rung in rungs]
-    modelled = [rung.modelled_ms for rung in rungs]
-    widths = [window_of(rung).frames for rung in rungs]
-    times = next(kind for kind in (measured, modelled, widths) if None not in kind)
+    widths = [float(window_of(manifest).frames) for manifest in manifests]
+    measured = [manifest.measured_ms for manifest in manifests]
+    modelled = [manifest.modelled_ms for manifest in manifests]
+    costs = next(kind for kind in (measured, modelled, widths) if all(kind))  # a time of 0 tells nothing either
+    return [_rung(manifest, cost or 0.0) for manifest, cost in zip(manifests, costs)]
 
-    def cost(place: int) -> tuple[float, int]:
-        window, of_one = window_of(rungs[place]), times[place]
-        assert of_one is not None
-        return len(plan_windows(frames, window.frames, window.left, window.right)) * of_one, window.frames
 
-    return rungs[min(range(len(rungs)), key=cost)]
+def rung_of(manifest: EngineManifest) -> Rung:
+    """One engine by itself, as `rungs_of` has it: its costs may be of another kind than another engine's.
+
+    Raises:
+        BadInput: it has no window.
+    """
+    return rungs_of([manifest])[0]
+
+
+def _rung(manifest: EngineManifest, cost: float) -> Rung:
+    window, trim = window_of(manifest), manifest.trim
+    frames = None if trim is None else trim.frames
+    return Rung(window.frames, window.left, window.right, frames, manifest.masked and trim is None, cost)
 
 
 def full_or_short(frames: int, full: EngineManifest, short: EngineManifest | None) -> EngineManifest:
@@ -66,7 +69,7 @@ def full_or_short(frames: int, full: EngineManifest, short: EngineManifest | Non
     return short
 
 
-def narrowest_rung(length: int, ladder: Mapping[int, Rung]) -> Rung | None:
+def narrowest_rung(length: int, ladder: Mapping[int, Held]) -> Held | None:
     """Of engines of fixed lengths the shortest that holds `length`; None where none does, for the host's part to run.
 
     Args:

@@ -34,6 +34,12 @@ MOST_MAPPED = 1 << 48
 MOST_AXES = 16
 """Of a tensor: RKNN_MAX_DIMS of the RKNN API."""
 
+PLACE_SHAPE = (1, 3, 1, 1)
+"""Of the input that tells a trimmed engine where in an utterance its window stands."""
+
+MASKING = "mask_decoder"
+"""The surgery pass that makes an engine exact on utterances shorter than its window."""
+
 RANDOM = "random"
 """Kind of a source of seeded random weights, which stand in for a checkpoint."""
 
@@ -62,6 +68,13 @@ class WindowInfo(NamedTuple):
     right: int
     hop: int
     sample_rate: int | None
+
+
+class TrimInfo(NamedTuple):
+    """What of its window an engine trims (docs/manifest.md): the input that tells where, and the frames that remain."""
+
+    input: str
+    frames: int
 
 
 class StepInfo(NamedTuple):
@@ -112,6 +125,8 @@ class EngineManifest:
         source_name: the checkpoint.
         source_kind: "checkpoint" (a file of the user's), "package" or "random".
         precision: "w8a8" of an engine of 8 bits; None of one in fp16.
+        trim: what it drops of its window's context on the way; None where it computes all of it to the end.
+        masked: whether padding behind an utterance's end leaves its samples alone.
     """
 
     path: Path
@@ -143,6 +158,8 @@ class EngineManifest:
     source_name: str = ""
     source_kind: str = ""
     precision: str | None = None
+    trim: TrimInfo | None = None
+    masked: bool = False
 
 
 def manifest_of(engine: Path) -> EngineManifest:
@@ -177,6 +194,7 @@ def read_manifest(path: Path) -> EngineManifest:
     host = read.table("host")
     inputs, outputs = _tensors(read, "inputs"), _tensors(read, "outputs")
     source_kind = read.optional_text("source.kind") or ""
+    window = _window(read) if read.table("window") else None
     return EngineManifest(
         path=path,
         family=read.optional_text("family"),
@@ -191,7 +209,7 @@ def read_manifest(path: Path) -> EngineManifest:
         host=read.as_file("host.file", read.found("host.file")) if host else None,
         inputs=inputs,
         outputs=outputs,
-        window=_window(read) if read.table("window") else None,
+        window=window,
         step=_step(read) if read.table("step") else None,
         cache_numel=cache_numel_of(read),
         state=_states(read, inputs, outputs),
@@ -207,6 +225,8 @@ def read_manifest(path: Path) -> EngineManifest:
         source_name=read.optional_text("source.name") or "",
         source_kind=source_kind,
         precision=read.text("quantisation.dtype") if quantisation else None,
+        trim=_trim(read, window, inputs, outputs) if read.table("trim") else None,
+        masked=_masked(read),
     )
 
 
@@ -260,6 +280,28 @@ def _window(read: KeyReader) -> WindowInfo:
     if sizes["left"] + sizes["emitted"] + sizes["right"] != sizes["frames"]:
         raise read.wrong("window", sizes, "left + emitted + right = frames")
     return WindowInfo(**sizes, sample_rate=read.optional_whole("window.sample_rate", 1, HIGHEST_SAMPLE_RATE))
+
+
+def _trim(
+    read: KeyReader, window: WindowInfo | None, inputs: tuple[TensorInfo, ...], outputs: tuple[TensorInfo, ...]
+) -> TrimInfo:
+    trim = TrimInfo(read.text("trim.input"), read.whole("trim.frames", 1))
+    shapes = {info.name: info.shape for info in inputs}
+    if shapes.get(trim.input) != PLACE_SHAPE:
+        raise read.wrong("trim.input", trim.input, f"the name of an input of the shape {list(PLACE_SHAPE)}")
+    edges = -1 if window is None else trim.frames - window.emitted
+    if window is None or edges < 0 or edges % 2 or window.left != window.right or trim.frames > window.frames:
+        raise read.wrong("trim.frames", trim.frames, "a window's emitted frames and as many more on either side")
+    samples = [int(np.prod(info.shape, dtype=np.int64)) for info in outputs]
+    if samples != [trim.frames * window.hop]:
+        raise read.wrong("trim.frames", trim.frames, f"as many as its output has, {window.hop} samples each")
+    return trim
+
+
+def _masked(read: KeyReader) -> bool:
+    """Whether the surgery that makes it so was done."""
+    passes = read.items("passes") if read.found("passes") is not None else []
+    return any(isinstance(item, dict) and item.get("name") == MASKING and bool(item.get("hits")) for _, item in passes)
 
 
 def _step(read: KeyReader) -> StepInfo:

@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from contracts.contract import CodeStep, Contract, HostHalf, Source, TensorSpec, Window, short_contract
+from contracts.contract import CodeStep, Contract, HostHalf, Source, TensorSpec, Trim, Window, short_contract
 from contracts.manifest import Aperture, EngineFile, LogSummary, Manifest, OnnxTwin, Toolkit, manifest_text
 from tests.rknn_tts.engines import engine_bytes
 
@@ -29,6 +29,12 @@ CONTRACT = Contract(
     outputs=OUTPUTS,
     window=Window(frames=6, emitted=2, left=2, right=2, hop=2, sample_rate=22050),
     host=HostHalf(HOST_FILE, hashlib.sha256(HOST_TEXT).hexdigest()),
+)
+TRIMMED_CONTRACT = replace(
+    CONTRACT,
+    inputs=(*INPUTS, TensorSpec("place", (1, 3, 1, 1))),
+    outputs=(TensorSpec("audio", (1, 1, 1, 8)),),
+    trim=Trim("place", 4),
 )
 STEP_CONTRACT = replace(
     CONTRACT, window=None, step=CodeStep(37, 1920, 24000, 71, 64, 25, 12), family="qwen3", stage="speech_decoder"
@@ -102,6 +108,8 @@ def _manifest(contract: Contract, files: EngineFolder, target: str) -> Manifest:
         role=contract.role,
         step=contract.step,
         quantisation=contract.quantisation,
+        trim=contract.trim,
+        passes=contract.passes,
     )
 
 

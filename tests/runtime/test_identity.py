@@ -25,10 +25,10 @@ from rknn_tts_runtime.identity import (
 from rknn_tts_runtime.manifest import EngineManifest, manifest_of
 
 from contracts import contract as toolchain_contract
-from contracts.contract import Cache, Contract, Source, TensorSpec, Window, short_contract
+from contracts.contract import Cache, Contract, Source, TensorSpec, Trim, Window, short_contract
 from contracts.quantisation import Quantisation
 from contracts.targets import TARGETS
-from tests.runtime.engine_folders import CONTRACT, STEM, STEP_CONTRACT, write_engine
+from tests.runtime.engine_folders import CONTRACT, STEM, STEP_CONTRACT, TRIMMED_CONTRACT, write_engine
 
 BUILD = "make engine FAMILY=piper STAGE=decoder TARGET=rk3588 TOOLKIT=2.3.2 CHECKPOINT=voice.onnx"
 
@@ -50,6 +50,7 @@ def test_targets_and_what_is_said_of_stand_ins_are_those_of_the_toolchain() -> N
     [
         CONTRACT,
         STEP_CONTRACT,
+        TRIMMED_CONTRACT,
         replace(CONTRACT, role="n128"),
         replace(CONTRACT, window=None, cache=Cache(12, ())),
         replace(CONTRACT, source=Source("random", "ab" * 32, "random")),
@@ -57,7 +58,7 @@ def test_targets_and_what_is_said_of_stand_ins_are_those_of_the_toolchain() -> N
         replace(CONTRACT, inputs=tuple(TensorSpec(f"state{place}", (1, 8, 1, 30)) for place in range(67))),
         replace(CONTRACT, family=None, stage=None),
     ],
-    ids=["window", "step", "role", "cache", "stand-in", "8 bits", "many tensors", "foreign"],
+    ids=["window", "step", "trim", "role", "cache", "stand-in", "8 bits", "many tensors", "foreign"],
 )
 def test_identity_holds_when_contract_and_manifest_are_of_one_engine(tmp_path: Path, contract: Contract) -> None:
     for soc in ("rk3588", "rk3588s", None):
@@ -83,6 +84,7 @@ WINDOW = Window(frames=6, emitted=2, left=2, right=2, hop=2, sample_rate=22050)
         ({"window": replace(WINDOW, left=1, right=3)}, "its window is [6, 2, 1, 3, 2, 22050] by"),
         ({"window": None}, "its window is none by"),
         ({"step": STEP_CONTRACT.step}, "its step is [37, 1920, 24000, 12] by the contract inside it, and none by"),
+        ({"trim": Trim("place", 4)}, "its trim is 4 by the contract inside it, and none by"),
         ({"cache": Cache(12, ())}, "its cache is 12 by the contract inside it, and none by"),
         ({"quantisation": Quantisation()}, "its precision is w8a8 by the contract inside it, and none by"),
         (

@@ -5,14 +5,15 @@ from typing import Any
 
 import pytest
 from rknn_tts_runtime.faults import BadInput
-from rknn_tts_runtime.ladders import cheapest_rung, full_or_short, ladder_of, narrowest_rung
+from rknn_tts_runtime.ladders import full_or_short, ladder_of, narrowest_rung, rung_of, rungs_of
 from rknn_tts_runtime.manifest import EngineManifest
+from rknn_tts_runtime.window_cover import Rung
 
 from tests.runtime.fake_backends import written_manifest
 
 
 def windowed(
-    tmp_path: Path, frames: int, context: int, ms: float | None, name: str = "", board: object = None
+    tmp_path: Path, frames: int, context: int, ms: float | None, name: str = "", board: object = None, **told: Any
 ) -> EngineManifest:
     window = {
         "frames": frames,
@@ -22,7 +23,7 @@ def windowed(
         "hop": 256,
         "sample_rate": 22050,
     }
-    keys: dict[str, Any] = {"window": window, "board": board}
+    keys: dict[str, Any] = {"window": window, "board": board, **told}
     if ms is not None:
         keys["layers"] = {"modelled_ms": ms}
     return written_manifest(tmp_path, name or f"w{frames}", **keys)
@@ -33,62 +34,52 @@ def sized(tmp_path: Path, length: int, name: str = "", tensor: str = "input") ->
     return written_manifest(tmp_path, name or f"n{length}", inputs=inputs)
 
 
-@pytest.mark.parametrize(
-    ("frames", "width"),
-    [
-        (40, 48),  # one window each: 10 ms against 25
-        (48, 48),
-        (64, 48),  # 16 of 48 behind the first window: 2 windows, 20 ms against 25
-        (80, 128),  # windows start at 0, 16 and 32, and the last of them ends at 80: 3 windows, 30 ms against 25
-        (112, 128),  # 5 windows, 50 ms, against 25
-        (128, 128),
-        (224, 128),  # 12 windows, 120 ms, against 2, 50 ms
-    ],
-)
-def test_the_cheapest_rung_has_the_least_time_of_all_windows(tmp_path: Path, frames: int, width: int) -> None:
-    rungs = [windowed(tmp_path, 48, 16, 10.0), windowed(tmp_path, 128, 16, 25.0)]
-    assert cheapest_rung(frames, rungs).engine.name == f"w{width}.rknn"
-    assert cheapest_rung(frames, rungs[::-1]).engine.name == f"w{width}.rknn"
+def test_a_rung_is_what_the_manifest_tells_of_its_window(tmp_path: Path) -> None:
+    assert rung_of(windowed(tmp_path, 48, 16, 10.0)) == Rung(48, 16, 16, None, False, 10.0)
+    masked = windowed(tmp_path, 48, 16, 10.0, passes=[{"name": "fold"}, {"name": "mask_decoder", "hits": 9}])
+    assert rung_of(masked) == Rung(48, 16, 16, None, True, 10.0)
+    unmasked = windowed(tmp_path, 48, 16, 10.0, passes=[{"name": "mask_decoder", "hits": 0}])
+    assert rung_of(unmasked) == Rung(48, 16, 16, None, False, 10.0)
+    place = {"name": "place", "shape": [1, 3, 1, 1], "dtype": "float32"}
+    told: dict[str, Any] = {"inputs": [place], "outputs": [{"name": "audio", "shape": [1, 20 * 256]}]}
+    trimmed = windowed(tmp_path, 48, 16, 10.0, trim={"input": "place", "frames": 20}, **told)
+    assert rung_of(trimmed) == Rung(48, 16, 16, 20, False, 10.0)
 
 
-def test_of_rungs_that_cost_the_same_the_one_that_pads_less_is_taken(tmp_path: Path) -> None:
-    rungs = [windowed(tmp_path, 100, 10, 20.0), windowed(tmp_path, 64, 10, 20.0)]
-    assert cheapest_rung(50, rungs).engine.name == "w64.rknn"
+def costs(rungs: list[EngineManifest]) -> list[float]:
+    return [rung.cost for rung in rungs_of(rungs)]
 
 
-def test_of_rungs_that_cost_the_same_and_pad_nothing_the_narrower_is_taken(tmp_path: Path) -> None:
-    # 108 frames: of 64 and 2 x 10 context windows start at 0 and 44 (2 x 10 ms); of 108 one (20 ms).
-    rungs = [windowed(tmp_path, 108, 10, 20.0), windowed(tmp_path, 64, 10, 10.0)]
-    assert cheapest_rung(108, rungs).engine.name == "w64.rknn"
+def test_a_ladder_costs_its_modelled_times_when_all_have_one(tmp_path: Path) -> None:
+    assert costs([windowed(tmp_path, 64, 10, 1.0), windowed(tmp_path, 100, 10, 3.0)]) == [1.0, 3.0]
 
 
-def test_without_the_time_of_a_rung_the_frames_that_are_run_count(tmp_path: Path) -> None:
-    # 100 frames: 2 x 64 = 128 against 1 x 100; by its time the narrow one would be the cheaper.
-    rungs = [windowed(tmp_path, 64, 10, 1.0), windowed(tmp_path, 100, 10, None)]
-    assert cheapest_rung(100, rungs).engine.name == "w100.rknn"
+@pytest.mark.parametrize("ms", [None, 0.0])
+def test_a_ladder_costs_its_frames_when_the_time_of_a_rung_is_unknown(tmp_path: Path, ms: float | None) -> None:
+    assert costs([windowed(tmp_path, 64, 10, 1.0), windowed(tmp_path, 100, 10, ms)]) == [64.0, 100.0]
+    assert rung_of(windowed(tmp_path, 100, 10, ms)).cost == 100.0
 
 
 def test_what_a_board_measured_counts_where_it_measured_all_rungs(tmp_path: Path) -> None:
-    # 100 frames: 2 windows of 64, 1 of 100. Modelled 2 x 10 ms against 30; on a board 2 x 10 ms against 15.
     def rungs(narrow_board: object, wide_board: object) -> list[EngineManifest]:
         return [
             windowed(tmp_path, 64, 10, 10.0, board=narrow_board),
             windowed(tmp_path, 100, 10, 30.0, board=wide_board),
         ]
 
-    assert cheapest_rung(100, rungs({"ms": 10.0}, {"ms": 15.0})).engine.name == "w100.rknn"
+    assert costs(rungs({"ms": 11.0}, {"ms": 15.0})) == [11.0, 15.0]
     for one in (None, {"ms": None}):
-        assert cheapest_rung(100, rungs(one, {"ms": 15.0})).engine.name == "w64.rknn"
+        assert costs(rungs(one, {"ms": 15.0})) == [10.0, 30.0]
 
 
 def test_a_ladder_without_rungs_is_refused() -> None:
     with pytest.raises(BadInput, match="one engine at least"):
-        cheapest_rung(10, [])
+        rungs_of([])
 
 
 def test_a_rung_without_a_window_is_named(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match=r"n128\.json: tells of no window"):
-        cheapest_rung(10, [sized(tmp_path, 128)])
+        rungs_of([sized(tmp_path, 128)])
 
 
 @pytest.mark.parametrize(("frames", "name"), [(127, "short"), (128, "full"), (129, "full"), (1, "short")])

@@ -14,6 +14,7 @@ from rknn_tts_runtime.manifest import (
     StateInfo,
     StepInfo,
     TensorInfo,
+    TrimInfo,
     WindowInfo,
     manifest_of,
     read_manifest,
@@ -21,7 +22,7 @@ from rknn_tts_runtime.manifest import (
 
 from contracts import contract as toolchain_contract
 from contracts import manifest as toolchain
-from contracts.contract import CarriedState, TensorSpec
+from contracts.contract import CarriedState, TensorSpec, Trim
 from contracts.manifest import manifest_text
 from contracts.quantisation import Quantisation
 from tests.contracts.samples import MANIFEST, SHA, STEP
@@ -91,6 +92,8 @@ def test_read_manifest_reads_what_the_toolchain_wrote(tmp_path: Path) -> None:
         source_name="voice.onnx",
         source_kind="checkpoint",
         precision=None,
+        trim=None,
+        masked=True,
     )
 
 
@@ -110,6 +113,63 @@ def test_read_manifest_reads_steps_states_stand_ins_and_eight_bits(tmp_path: Pat
     assert (read.window, read.host, read.host_sha256, read.stand_in, read.precision) == (None, None, None, True, "w8a8")
     assert read.state == (StateInfo("z", "output", 2), StateInfo("ids", "output", None))
     assert (read.context_bytes, read.largest_mapping_bytes) == (4_716_000_000, 4_710_850_560)
+
+
+TRIMMED = replace(
+    MANIFEST,
+    inputs=(*MANIFEST.inputs, TensorSpec("place", (1, 3, 1, 1))),
+    outputs=(TensorSpec("output", (1, 1, 1, 49 * 256)),),
+    trim=Trim("place", 49),
+)
+
+
+def test_read_manifest_reads_what_an_engine_trims(tmp_path: Path) -> None:
+    assert read_manifest(written(tmp_path, TRIMMED, as_it_is)).trim == TrimInfo("place", 49)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "said"),
+    [
+        ("trim", 49, "trim is 49, expected an object"),
+        ("trim.input", "z", "trim.input is 'z', expected the name of an input of the shape [1, 3, 1, 1]"),
+        ("trim.input", ["place"], "trim.input is ['place'], expected a text"),
+        ("trim.input", "where", "trim.input is 'where', expected the name of an input"),
+        ("trim.frames", 0, "trim.frames is 0, expected a whole number from 1"),
+        ("trim.frames", 43, "trim.frames is 43, expected a window's emitted frames and as many more on either side"),
+        ("trim.frames", 50, "trim.frames is 50, expected a window's emitted frames and as many more on either side"),
+        ("trim.frames", 111, "trim.frames is 111, expected a window's emitted frames"),
+        ("trim.frames", 51, "trim.frames is 51, expected as many as its output has, 256 samples each"),
+        ("outputs.0.shape", [1, 27904], "trim.frames is 49, expected as many as its output has"),
+        ("outputs", [], "trim.frames is 49, expected as many as its output has"),
+        ("window", None, "trim.frames is 49, expected a window's emitted frames"),
+        ("window.left", 31, "expected left + emitted + right = frames"),
+    ],
+)
+def test_read_manifest_names_the_key_when_a_trim_does_not_fit(
+    tmp_path: Path, key: str, value: object, said: str
+) -> None:
+    with pytest.raises(BadInput) as raised:
+        read_manifest(written(tmp_path, TRIMMED, put(key, value)))
+    assert said in str(raised.value)
+
+
+def test_read_manifest_refuses_a_trim_whose_contexts_differ(tmp_path: Path) -> None:
+    window = {"frames": 109, "emitted": 45, "left": 30, "right": 34, "hop": 256, "sample_rate": 22050}
+    with pytest.raises(BadInput, match=r"trim\.frames is 49, expected a window's emitted frames and as many"):
+        read_manifest(written(tmp_path, TRIMMED, put("window", window)))
+
+
+@pytest.mark.parametrize(
+    ("passes", "masked"),
+    [
+        ([], False),
+        (None, False),
+        ([{"name": "mask_decoder", "hits": 0}, 7], False),
+        ([{"name": "mask_decoder", "hits": 25}], True),
+    ],
+)
+def test_read_manifest_takes_an_engine_for_masked_by_its_passes(tmp_path: Path, passes: object, masked: bool) -> None:
+    assert read_with(tmp_path, "passes", passes).masked is masked
 
 
 def test_read_manifest_leaves_alone_what_it_does_not_know(tmp_path: Path) -> None:
@@ -170,6 +230,7 @@ def test_read_manifest_leaves_alone_what_it_does_not_know(tmp_path: Path) -> Non
         ("layers.modelled_ms", "fast", "layers.modelled_ms is 'fast'"),
         ("board", {"ms": -1}, "board.ms is -1"),
         ("aperture", {"context_bytes": 1.5}, "aperture.context_bytes is 1.5"),
+        ("passes", {"mask_decoder": 3}, "passes is {'mask_decoder': 3}, expected a list"),
         ("quantisation", {"dtype": 8}, "quantisation.dtype is 8"),
     ],
 )

@@ -2,6 +2,8 @@
 
     latent z [1, C, N], mask y_mask [1, 1, N], what else the engine takes of fixed size -> samples, window by window
 
+A trimmed engine also takes where in the utterance its window stands; see `window_cover`.
+
 Python 3.8, numpy only: this file runs on the board.
 """
 
@@ -17,11 +19,12 @@ import numpy.typing as npt
 from rknn_tts_runtime.backends.engine import Array, Backend, Engine
 from rknn_tts_runtime.faults import BadInput, Mismatch
 from rknn_tts_runtime.identity import check_host, check_latent, check_stage, identity_notes
-from rknn_tts_runtime.ladders import cheapest_rung, window_of
+from rknn_tts_runtime.ladders import rungs_of, window_of
 from rknn_tts_runtime.manifest import EngineManifest, manifest_of
 from rknn_tts_runtime.plans.plan import Component, Plan
 from rknn_tts_runtime.speaking.stopwatch import Stopwatch
-from rknn_tts_runtime.windows import FloatArray, walk_windows
+from rknn_tts_runtime.window_cover import RunRung, cover_utterance, walk_cover
+from rknn_tts_runtime.windows import FloatArray
 
 LATENT, MASK = "z", "y_mask"
 """What such an engine takes, by name, and what else it may take beside them is of fixed size."""
@@ -30,11 +33,11 @@ MAIN, HOST = "main", "host"
 """Roles of a plan's artifacts."""
 
 STAGE = "decoder"
-"""The stopwatch's name of it."""
+"""The stopwatch's name of it; of a ladder the engine's width stands behind it."""
 
 
 class WindowDecoder:
-    """Engines of one stage that are open, one a window; of an utterance the cheapest decodes. See `open_decoder`.
+    """Engines of one stage that are open, one a window; the cheapest windows decode. See `open_decoder`.
 
     Attributes:
         manifests: of the engines.
@@ -45,14 +48,16 @@ class WindowDecoder:
         notes: what a person should know of the engines.
     """
 
-    def __init__(self, rungs: Mapping[Path, tuple[EngineManifest, Engine]]) -> None:
-        self._engines = {path: engine for path, (_, engine) in rungs.items()}
-        self.manifests = tuple(manifest for manifest, _ in rungs.values())
+    def __init__(self, engines: Sequence[tuple[EngineManifest, Engine]]) -> None:
+        """Take over open engines of one voice, one of them at least."""
+        self._engines = [engine for _, engine in engines]
+        self.manifests = tuple(manifest for manifest, _ in engines)
+        self._rungs = rungs_of(self.manifests)
         first = self.manifests[0]
         window = window_of(first)
         self.channels = next(info.shape[1] for info in first.inputs if info.name == LATENT)
         self.hop, self.sample_rate = window.hop, window.sample_rate
-        self.given = tuple(info.name for info in first.inputs if info.name not in (LATENT, MASK))
+        self.given = tuple(name for name, _ in _beside(first))
         self.notes = tuple(note for manifest in self.manifests for note in identity_notes(manifest))
 
     def samples(
@@ -64,32 +69,41 @@ class WindowDecoder:
             latent: `[1, C, N]`, float32.
             mask: `[1, 1, N]`, float32.
             given: what the engines take beside them, by name; more is left alone.
-            stopwatch: each window is a run of the stage "decoder".
+            stopwatch: each window is a run of the stage "decoder", of a ladder of the stage "decoder w109".
 
         Raises:
             Mismatch: the latent has not the channels that the engines take.
-            BadInput: something that the engines take is not given, or there is no frame.
+            BadInput: something that the engines take is not given, there is no frame, or no engine takes so few.
             RunFault: an engine failed.
         """
-        manifest = self._checked(latent, mask, given)
-        window, engine = window_of(manifest), self._engines[manifest.engine]
+        self._check(latent, mask, given)
         beside: dict[str, Array] = {name: given[name] for name in self.given}
-
-        def run(latent_window: FloatArray, mask_window: FloatArray) -> Array:
-            with stopwatch.stage(STAGE):
-                (samples,) = engine.run({LATENT: latent_window, MASK: mask_window, **beside}).values()
-            return samples
-
-        walked = walk_windows(run, [latent, mask], window.frames, window.left, window.right, window.hop)
-        return (samples for _, samples in walked)
+        cover_utterance(latent.shape[-1], self._rungs)  # what it refuses is told now, not with the first sample
+        runs = [self._run_of(place, beside, stopwatch) for place in range(len(self._engines))]
+        return (samples for _, samples in walk_cover(runs, [latent, mask], self._rungs, self.hop))
 
     def close(self) -> None:
         """Let go of the engines; once more does nothing."""
-        for engine in self._engines.values():
+        for engine in self._engines:
             engine.close()
 
-    def _checked(self, latent: FloatArray, mask: FloatArray, given: Mapping[str, FloatArray]) -> EngineManifest:
-        """The engine that decodes this."""
+    def _run_of(self, index: int, beside: Mapping[str, Array], stopwatch: Stopwatch) -> RunRung:
+        """What runs one window of an engine of the ladder."""
+        engine, trim = self._engines[index], self.manifests[index].trim
+        stage = STAGE if len(self._engines) == 1 else f"{STAGE} w{self._rungs[index].width}"
+
+        def run(latent: FloatArray, mask: FloatArray, place: FloatArray | None) -> Array:
+            feed: dict[str, Array] = {LATENT: latent, MASK: mask, **beside}
+            if trim is not None and place is not None:
+                feed[trim.input] = place
+            with stopwatch.stage(stage):
+                (samples,) = engine.run(feed).values()
+            return samples
+
+        return run
+
+    def _check(self, latent: FloatArray, mask: FloatArray, given: Mapping[str, FloatArray]) -> None:
+        """See that the engines decode this."""
         frames = latent.shape[-1] if latent.ndim else 0
         if latent.ndim != 3 or latent.shape[0] != 1 or mask.shape != (1, 1, frames) or not frames:
             raise BadInput(
@@ -104,7 +118,6 @@ class WindowDecoder:
                 f"{self.manifests[0].engine}: takes {', '.join(missing)} beside the latent, and the host half gives no "
                 "such thing: they are of two voices. Copy an engine, its manifest and its host half together."
             )
-        return cheapest_rung(frames, self.manifests)
 
 
 def component_of(plan: Plan, name: str) -> Component:
@@ -133,8 +146,7 @@ def open_decoder(family: str, component: Component, backend: Backend) -> WindowD
         check_stage(manifest, family, component.name)
         _check_tensors(manifest)
         _check_alike(manifests[0], manifest)
-    engines = open_engines(manifests, backend)
-    return WindowDecoder({each.engine: (each, engine) for each, engine in zip(manifests, engines)})
+    return WindowDecoder(list(zip(manifests, open_engines(manifests, backend))))
 
 
 def open_engines(manifests: Sequence[EngineManifest], backend: Backend) -> list[Engine]:
@@ -199,7 +211,8 @@ def _check_tensors(manifest: EngineManifest) -> None:
     latent, mask = shapes.get(LATENT, ()), shapes.get(MASK, ())
     good = len(latent) > 1 and int(np.prod(latent, dtype=np.int64)) == latent[1] * window.frames
     good = good and int(np.prod(mask, dtype=np.int64)) == window.frames and latent[-1] == mask[-1] == window.frames
-    if not good or sizes != [window.frames * window.hop]:
+    sampled = window.frames if manifest.trim is None else manifest.trim.frames
+    if not good or sizes != [sampled * window.hop]:
         raise Mismatch(
             f"{manifest.path}: is no decoder with a window of {window.frames} frames of {window.hop} samples: it takes "
             f"{_listed(shapes)}, and gives {_listed({info.name: info.shape for info in manifest.outputs})}; expected "
@@ -218,9 +231,14 @@ def _check_alike(first: EngineManifest, other: EngineManifest) -> None:
 
 def _voice_of(manifest: EngineManifest) -> tuple[object, ...]:
     window = window_of(manifest)
-    beside = tuple((info.name, info.shape) for info in manifest.inputs if info.name not in (LATENT, MASK))
     channels = next(info.shape[1] for info in manifest.inputs if info.name == LATENT)
-    return channels, window.hop, window.sample_rate, beside, manifest.source_sha256[:16]
+    return channels, window.hop, window.sample_rate, _beside(manifest), manifest.source_sha256[:16]
+
+
+def _beside(manifest: EngineManifest) -> tuple[tuple[str, tuple[int, ...]], ...]:
+    """Name and shape of what an engine takes beside latent and mask, but for where its window stands."""
+    walked = (LATENT, MASK, manifest.trim and manifest.trim.input)
+    return tuple((info.name, info.shape) for info in manifest.inputs if info.name not in walked)
 
 
 def _listed(shapes: Mapping[str, tuple[int, ...]]) -> str:

@@ -89,10 +89,56 @@ def test_of_a_ladder_the_cheapest_decodes(tmp_path: Path) -> None:
         tmp_path, w8=keys(layers={"modelled_ms": 8.0}), w32=keys(frames=32, layers={"modelled_ms": 20.0})
     )
     decoder = open_decoder("piper", ladder, backend)
-    for frames, wanted in ((8, "w8"), (12, "w8"), (20, "w32")):  # 1 or 2 windows of 8 ms; 4 of them, or one of 20
-        before = len(backend.engines[wanted].feeds)
-        list(decoder.samples(*latent(frames), {}, Stopwatch()))
-        assert len(backend.engines[wanted].feeds) > before
+    # 1 or 2 windows of 8 ms; 4 of them, for none pads where it need not; one of 20 ms, or 7 of 8.
+    for frames, runs in ((8, {"w8": 1}), (12, {"w8": 2}), (20, {"w8": 4}), (32, {"w32": 1}), (36, {"w8": 1, "w32": 1})):
+        stopwatch = Stopwatch()
+        list(decoder.samples(*latent(frames), {}, stopwatch))
+        assert {name: time.runs for name, time in stopwatch.stages.items()} == {
+            f"decoder {w}": n for w, n in runs.items()
+        }
+
+
+def trimmed_keys(frames: int, ms: float, **changes: Any) -> dict[str, Any]:
+    """Of a trimmed decoder whose samples are those of its emitted frames and one more on either side."""
+    told = keys(frames=frames, layers={"modelled_ms": ms})
+    return {
+        **told,
+        "inputs": [*told["inputs"], tensor("where", 1, 3, 1, 1)],
+        "outputs": [tensor("audio", 1, 1, 1, (frames - 2) * HOP)],
+        "trim": {"input": "where", "frames": frames - 2},
+        **changes,
+    }
+
+
+def cropped(feed: Mapping[str, Array]) -> dict[str, Array]:
+    """`doubled`, and of it what a trimmed engine gives at the place that it is told."""
+    (samples,) = doubled(feed).values()
+    if "where" in feed:
+        first = (0, 1, 2)[int(np.flatnonzero(feed["where"].reshape(-1))[0])]
+        samples = samples[first * HOP : len(samples) - (2 - first) * HOP]
+    return {"audio": samples}
+
+
+def test_a_ladder_of_trimmed_windows_says_every_frame_where_it_belongs(tmp_path: Path) -> None:
+    masked = keys(layers={"modelled_ms": 8.0}, passes=[{"name": "mask_decoder", "hits": 3}])
+    backend = FakeBackend(compute=cropped)
+    decoder = open_decoder("piper", component(tmp_path, w8=masked, w12=trimmed_keys(12, 9.0)), backend)
+    assert decoder.given == ()
+    for frames in (1, 7, 8, 12, 13, 20, 27, 42):
+        stopwatch = Stopwatch()
+        samples = np.concatenate(list(decoder.samples(*latent(frames), {}, stopwatch)))
+        np.testing.assert_array_equal(samples, np.repeat(2.0 * np.arange(frames), HOP))
+    assert {name: time.runs for name, time in stopwatch.stages.items()} == {"decoder w12": 5}  # 9 + 3 x 8 + 9 frames
+    places = [feed["where"].tolist() for feed in backend.engines["w12"].feeds[-5:]]
+    assert places == [[[[[1]], [[0]], [[0]]]], *[[[[[0]], [[1]], [[0]]]]] * 3, [[[[0]], [[0]], [[1]]]]]
+
+
+def test_a_ladder_of_trimmed_windows_refuses_what_is_shorter_before_anything_runs(tmp_path: Path) -> None:
+    backend = FakeBackend(compute=cropped)
+    decoder = open_decoder("piper", component(tmp_path, w12=trimmed_keys(12, 9.0)), backend)
+    with pytest.raises(BadInput, match=r"ladder \(12 frames\) cannot hold an utterance of 11 frames: a trimmed engine"):
+        decoder.samples(*latent(11), {}, Stopwatch())
+    assert backend.engines["w12"].feeds == []
 
 
 @pytest.mark.parametrize(
