@@ -17,7 +17,7 @@ from contracts.errors import UserInput
 from contracts.files import write_whole
 from rknn_tts.places import ANOTHER_PLACE, make_folder
 from rknn_tts.plan_engines import Built, built_at
-from rknn_tts.plan_placing import session_options
+from rknn_tts.plan_placing import session_options, trimmed
 from rknn_tts.progress import Say
 from rknn_tts.request import Request
 
@@ -60,7 +60,7 @@ def write_plan(request: Request, say: Say) -> WrittenPlan:
     _check_replaced(place)
     make_folder(place.parent)
     write_whole(place, plan_text(plan).encode())
-    return WrittenPlan(str(place), plan, tuple(_notes(built, options)))
+    return WrittenPlan(str(place), plan, tuple(_notes(built, options, request.reference)))
 
 
 def plan_text(plan: object) -> str:
@@ -110,7 +110,7 @@ def _check_replaced(place: Path) -> None:
         raise UserInput(f"{place}: is no plan, and would be replaced; {ANOTHER_PLACE}.")
 
 
-def _notes(built: tuple[Built, ...], options: dict[str, dict[str, dict[str, object]]]) -> list[str]:
+def _notes(built: tuple[Built, ...], options: dict[str, dict[str, dict[str, object]]], reference: bool) -> list[str]:
     notes = []
     drawn = [one.engine.name for one in built if one.manifest.source.kind == RANDOM]
     if drawn:
@@ -123,6 +123,12 @@ def _notes(built: tuple[Built, ...], options: dict[str, dict[str, dict[str, obje
     ]
     if beyond:
         notes.append(f"The reference application does not know {', '.join(beyond)}; --reference leaves that out.")
+    told_place = ", ".join(one.engine.name for one in trimmed(built))
+    if told_place:
+        does = "they are left out" if reference else "--reference leaves them out"
+        notes.append(
+            f"The reference application does not tell trimmed engines where their window stands ({told_place}): {does}."
+        )
     return notes
 
 

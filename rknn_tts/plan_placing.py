@@ -89,6 +89,8 @@ def _family(
         if not mine or implementation is None:
             continue
         what = f"{family.family} {component.name}"
+        if reference:
+            mine = _untrimmed(mine, what)
         _check_roles(implementation.roles, mine, what)
         _check_one_source(mine, f"engines of {what}")
         _check_one_state(mine, f"engines of {what}")
@@ -100,6 +102,23 @@ def _family(
         params = _params(implementation, mine)
         placed[component.name] = {"impl": RKNN, "artifacts": artifacts, **({"params": params} if params else {})}
     return placed
+
+
+def trimmed(built: Sequence[Built]) -> list[Built]:
+    """Those that are told where in an utterance their window stands, which the reference application does not tell."""
+    return [one for one in built if one.manifest.trim is not None]
+
+
+def _untrimmed(built: Sequence[Built], what: str) -> list[Built]:
+    """Those that the reference application can run."""
+    left = [one for one in built if one not in trimmed(built)]
+    if not left:
+        raise UserInput(
+            f"{built[0].engine}: is trimmed: it takes where in an utterance its window stands, which the reference "
+            f"application does not tell. A {what} for it is built with --window, or with a masked or plain width in "
+            "--windows."
+        )
+    return left
 
 
 def _params(implementation: Implementation, built: Sequence[Built]) -> dict[str, ParamValue]:

@@ -12,7 +12,7 @@ from jsonschema import Draft202012Validator
 from rknn_tts_runtime.plans.reading import read_plans
 from rknn_tts_runtime.plans.schema import plan_schema, schema_text
 
-from contracts.contract import Cache, CacheSlice, CarriedState, TensorSpec
+from contracts.contract import Cache, CacheSlice, CarriedState, TensorSpec, Trim
 from contracts.errors import EXIT_DONE, EXIT_REFUSED
 from rknn_tts.commands import perform
 from rknn_tts.deliver import deliver
@@ -112,6 +112,40 @@ def test_windows_of_a_decoder_are_a_ladder_by_width(tmp_path: Path) -> None:
         write_engine(tmp_path, f"w{frames}", "piper.decoder", frames=frames)
     main = options_of(planned(tmp_path))["piper_tts.exec_plan"]["decoder"]["artifacts"]["main"]
     assert main == "w93.rknn,w109.rknn,w300.rknn"
+
+
+def trim(frames: int) -> dict[str, Any]:
+    """Of the manifest of an engine that drops its context: one frame on either side."""
+    inputs = (TensorSpec("z", (1, 4)), TensorSpec("place", (1, 3, 1, 1)))
+    return {"frames": frames, "trim": Trim("place", frames - 2), "inputs": inputs}
+
+
+@pytest.mark.parametrize("stage", ["piper.decoder", "inflect.decoder"])
+def test_roles_of_a_decoders_ladder_are_its_widths(tmp_path: Path, stage: str) -> None:
+    engines = [
+        write_engine(tmp_path, "w448-trimmed", stage, "w448", host=HOST, **trim(448)),
+        write_engine(tmp_path, "w128-masked", stage, "w128", host=HOST, frames=128),
+        write_engine(tmp_path, "w1024", stage, "w1024", host=HOST, frames=1024),
+    ]
+    report = planned(write_set(tmp_path, "decoder", *engines))
+    (components,) = options_of(report).values()
+    assert components["decoder"]["artifacts"]["main"] == "w128-masked.rknn,w448-trimmed.rknn,w1024.rknn"
+    assert report.extra["plan"].notes[-1].endswith("window stands (w448-trimmed.rknn): --reference leaves them out.")
+    read = read_plans(tmp_path / "plan.json")[stage.split(".")[0]]
+    assert read.components["decoder"].artifacts["main"][0] == tmp_path / "w128-masked.rknn"
+
+
+def test_trimmed_engines_are_left_out_when_the_plan_is_for_the_reference(tmp_path: Path) -> None:
+    masked = write_engine(tmp_path, "w128-masked", "piper.decoder", "w128", host=HOST, frames=128)
+    trimmed = write_engine(tmp_path, "w448-trimmed", "piper.decoder", "w448", host=HOST, **trim(448))
+    report = planned(trimmed, masked, reference=True)
+    assert options_of(report)["piper_tts.exec_plan"]["decoder"]["artifacts"] == {"main": "w128-masked.rknn"}
+    (note,) = report.extra["plan"].notes
+    assert note == (
+        "The reference application does not tell trimmed engines where their window stands (w448-trimmed.rknn): they "
+        "are left out."
+    )
+    assert "w448-trimmed.rknn: is trimmed: it takes where in an utterance" in refusal(trimmed, reference=True)
 
 
 def test_roles_of_qwen3_are_those_of_the_table(tmp_path: Path) -> None:

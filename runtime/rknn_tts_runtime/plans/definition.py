@@ -135,7 +135,7 @@ class FamilyDefinition:
         return next((one for one in self.components if one.name == name), None)
 
 
-_WINDOWS = Role("main", "engine, or one a window", "", ladder=True, beyond_ladder=True)
+_WINDOWS = Role("main", "engine, or one a window", r"(w\d+)?", ladder=True, beyond_ladder=True)
 _HOST = Role("host", "the host half, an ONNX", made_for=None, beyond=True)
 _GGML = Implementation(GGML, backends=GGML_BACKENDS)
 _NEON = Implementation(NEON, backends=NEON_BACKENDS)
