@@ -30,6 +30,9 @@ from surgery.typed_values import stated_types
 
 Outputs = Mapping[str, NDArray[Any]]
 
+Steps = tuple[int, int]
+"""Of an axis: the first, and where they end."""
+
 NOTHING_CHANGED = Interface()
 """What a pass did to inputs and outputs that left them alone."""
 
@@ -61,7 +64,7 @@ class Parity:
         verdicts: one for each pass that changed the graph.
         session: the finished graph, opened; where it draws nothing, it knows its outputs for the feeds.
         first, last: outputs of the graph before the first pass and after the last, one for each feed without padding;
-            `first` in the shapes and types of `last`.
+            `first` in the shapes and types of `last`, both of the steps alone that the passes say are the same.
     """
 
     records: tuple[PassRecord, ...]
@@ -115,7 +118,7 @@ def judge_passes(
     before: list[Outputs] = [first_session(feed) for feed in current]
     roundings = [compare_outputs(o, without_padding(b, o)) for o, b in zip(originals, before, strict=False)]
     told_db = [max(LEAST_EXACT_DB, item.snr_db - ROUNDING_MARGIN_DB) for item in roundings if not item.problem]
-    first, records, verdicts = before[: len(feeds)], [], []
+    first, records, verdicts, compared_steps = before[: len(feeds)], [], [], dict[str, Steps]()
     for bound, result in zip(passes, rewritten, strict=True):
         exactness = bound.declaration.exactness
         if result.model is model:
@@ -135,10 +138,14 @@ def judge_passes(
         else:
             session = _remembered(model, open_session, len(current))
             after = [session(feed) for feed in current]
-        before = [_recast(outputs, result.interface) for outputs in before]
-        first = [_recast(outputs, result.interface) for outputs in first]
+        kept_before = {crop.name: crop.before for crop in result.interface.cropped}
+        kept_after = {crop.name: crop.after for crop in result.interface.cropped}
+        compared_steps |= kept_after
+        first = [_recast(_steps_of(outputs, kept_before), result.interface) for outputs in first]
+        owing = [_recast(_steps_of(outputs, kept_before), result.interface) for outputs in before]
+        giving = [_steps_of(outputs, kept_after) for outputs in after]
         compared = len(feeds) if bound.declaration.changes_padding else len(before)
-        comparison = worst(compare_outputs(b, a) for b, a in zip(before[:compared], after[:compared], strict=True))
+        comparison = worst(compare_outputs(b, a) for b, a in zip(owing[:compared], giving[:compared], strict=True))
         minimum_db = min(owed, exactness.minimum_db) if isinstance(exactness, Bounded) else owed
         detail = f"{result.hits} hit{'s' * (result.hits != 1)}, after against before"
         if isinstance(exactness, Exact) and not told_db and LEAST_EXACT_DB <= comparison.snr_db < owed:
@@ -151,7 +158,8 @@ def judge_passes(
         before = after
     if session is None:
         session = _remembered(model, open_session, len(current))
-    return Parity(tuple(records), tuple(verdicts), session, tuple(first), tuple(before[: len(feeds)]))
+    last = [_steps_of(outputs, compared_steps) for outputs in before[: len(feeds)]]
+    return Parity(tuple(records), tuple(verdicts), session, tuple(first), tuple(last))
 
 
 def _rounding_db(
@@ -239,7 +247,8 @@ def _next_feeds(model: ir.Model, interface: Interface, open_session: OpenSession
         for name in kinds.keys() & kept.keys():
             kept[name] = np.asarray(kept[name]).reshape(kinds[name].shape).astype(kinds[name].dtype)
         noise = {added.name: values[added.drawn_as].astype(np.float32) for added in interface.added}
-        followed.append({**kept, **noise})
+        given = {new.name: np.array(new.values, new.dtype).reshape(new.shape) for new in interface.given}
+        followed.append({**kept, **noise, **given})
     return followed
 
 
@@ -253,11 +262,22 @@ def _exposed(model: ir.Model, names: Sequence[str]) -> ir.Model:
 
 
 def _recast(outputs: Outputs, interface: Interface) -> Outputs:
+    """`outputs` in the shapes and types that they have now; one that was cropped before has its own steps."""
     kinds = {change.name: change for change in interface.outputs}
     return {
-        name: array.reshape(kinds[name].shape).astype(kinds[name].dtype) if name in kinds else array
+        name: _in_axes(array, kinds[name].shape).astype(kinds[name].dtype) if name in kinds else array
         for name, array in outputs.items()
     }
+
+
+def _in_axes(array: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
+    whole = array.size == math.prod(shape)
+    return array.reshape(shape if whole else (*shape[:-1], array.shape[-1]))
+
+
+def _steps_of(outputs: Outputs, steps: Mapping[str, Steps]) -> Outputs:
+    """`outputs`, of those named in `steps` only these steps of the last axis."""
+    return {name: array[..., slice(*steps[name])] if name in steps else array for name, array in outputs.items()}
 
 
 def least_db(passes: Sequence[Pass], rewritten: Sequence[Rewritten], equal_db: float) -> float:

@@ -9,6 +9,7 @@ from surgery import (
     normalise_static_inputs,
     rewrite_interface_axes,
     rewrite_sines,
+    trim_decoder,
 )
 from surgery.cuts import every_cut
 from surgery.declaration import Declaration
@@ -18,6 +19,7 @@ CATALOGUE: tuple[Declaration, ...] = (
     normalise_initializers.DECLARATION,
     normalise_static_inputs.DECLARATION,
     mask_decoder.DECLARATION,
+    trim_decoder.DECLARATION,
     fold_with_onnxslim.DECLARATION,
     rewrite_interface_axes.DECLARATION,
     *(bound.declaration for bound in to_operators()),

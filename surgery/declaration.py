@@ -67,7 +67,7 @@ class Declaration:
             raise ValueError(f"the pass {self.name} must begin with one of {', '.join(sorted(VERBS))}")
 
 
-VERBS = frozenset({"fold", "fuse", "decompose", "rewrite", "mask", "split", "normalise"})
+VERBS = frozenset({"fold", "fuse", "decompose", "rewrite", "mask", "trim", "split", "normalise"})
 
 
 @dataclass(frozen=True)
@@ -105,19 +105,54 @@ class Recast:
 
 
 @dataclass(frozen=True)
+class GivenInput:
+    """An input that the graph did not have, and what is fed to it to compare before and after.
+
+    Attributes:
+        name: of the new input.
+        shape: of it.
+        values: all of them, in order.
+        dtype: "float32".
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    values: tuple[float, ...]
+    dtype: str
+
+
+@dataclass(frozen=True)
+class Cropped:
+    """An output that has fewer steps on its last axis: what it has at `after` it had at `before`.
+
+    Attributes:
+        name: of the output.
+        before, after: the first of the steps that are the same, and where they end.
+    """
+
+    name: str
+    before: tuple[int, int]
+    after: tuple[int, int]
+
+
+@dataclass(frozen=True)
 class Interface:
     """How a pass changed what a graph takes and gives; whoever compares before and after follows it.
 
     Attributes:
-        added: new inputs.
+        added: new inputs that the graph drew itself before.
+        given: other new inputs.
         removed: names of inputs that are gone: no output depended on them.
         inputs, outputs: those of another shape or dtype.
+        cropped: outputs of fewer steps.
     """
 
     added: tuple[AddedInput, ...] = ()
     removed: tuple[str, ...] = ()
     inputs: tuple[Recast, ...] = ()
     outputs: tuple[Recast, ...] = ()
+    given: tuple[GivenInput, ...] = ()
+    cropped: tuple[Cropped, ...] = ()
 
 
 @dataclass(frozen=True)

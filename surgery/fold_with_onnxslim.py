@@ -22,7 +22,7 @@ DECLARATION = Declaration(
     name="fold_with_onnxslim",
     summary="fold constants and static shapes (onnxslim)",
     exactness=Exact("constant folding; parity is owed, onnxslim is wrong on torch's F.pad idiom (toolkit-facts)"),
-    after=frozenset({"normalise_static_inputs", "mask_decoder"}),
+    after=frozenset({"normalise_static_inputs", "mask_decoder", "trim_decoder"}),
     preconditions=(STATIC_INPUTS,),
 )
 

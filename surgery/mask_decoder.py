@@ -26,14 +26,14 @@ import numpy as np
 import onnx_ir as ir
 
 from surgery import convolution_length
+from surgery.behind_mask import MASK_MULTIPLIES, behind_mask
 from surgery.convolution_length import CONV, CONV_TRANSPOSE, length_fault
 from surgery.declaration import Declaration, Exact, Pass, Refused, Rewritten
 from surgery.elementwise import ELEMENTWISE
-from surgery.graph import ancestors, descendants, level_of_ratio, only_reader
+from surgery.graph import ancestors, level_of_ratio, only_reader
 from surgery.matching import is_one_of
 from surgery.naming import node_label
 
-MASK_MULTIPLIES = "a node that multiplies by the mask"
 ONE_RATE = "one rate a node"
 TIME_AXIS_KEPT = "element by element between the convolutions"
 
@@ -81,14 +81,10 @@ def mask_decoder(mask_name: str) -> Pass:
 
 
 def _plan(graph: ir.Graph, mask_name: str) -> _Plan | tuple[Refused, ...]:
-    mask = next((value for value in graph.inputs if value.name == mask_name), None)
-    multiplying = [] if mask is None else [n for n in graph if n.op_type == "Mul" and mask in n.inputs]
-    if mask is None or not multiplying:
-        got = "there is no such input" if mask is None else "no Mul reads it"
-        return (Refused(f"input '{mask_name}'", MASK_MULTIPLIES, "one at least", got),)
-    start = multiplying[-1].outputs
-    behind = descendants(graph, start) & ancestors(graph.outputs)
-    decoder = [node for node in graph if node in behind]
+    found = behind_mask(graph, mask_name)
+    if isinstance(found, Refused):
+        return (found,)
+    mask, start, decoder = found.mask, [found.start], found.nodes
     convolutions = [node for node in decoder if is_one_of(node, CONVOLUTIONS)]
     up_to_last = ancestors([value for node in convolutions for value in node.inputs if value is not None])
     between = [node for node in decoder if node in up_to_last and not is_one_of(node, CONVOLUTIONS)]

@@ -39,6 +39,7 @@ DECLARATION = Declaration(
             "fold_with_onnxslim",
             "mask_decoder",
             "normalise_static_inputs",
+            "trim_decoder",
         }
     ),
 )

@@ -36,7 +36,7 @@ DECLARATION = Declaration(
     name="rewrite_interface_axes",
     summary="inputs and outputs [N, C, T] as [N, C, 1, T], which needs no Reshape on the CPU",
     exactness=Exact("the same numbers in another shape"),
-    after=frozenset({"normalise_static_inputs"}),
+    after=frozenset({"normalise_static_inputs", "trim_decoder"}),
     pays_on=EVERY_TARGET - {"rk3562"},
 )
 

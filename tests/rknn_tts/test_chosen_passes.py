@@ -11,7 +11,11 @@ from contracts.errors import UserInput
 from rknn_tts.chosen_passes import ALWAYS_RUN, TARGET_ARGUMENT, chosen_passes
 from surgery.catalogue import CATALOGUE
 
-TEXTS = {"mask_decoder": "mask_decoder:mask_name=y_mask", "rewrite_sines": "rewrite_sines:form=triangle,reach_pi=16"}
+TEXTS = {
+    "mask_decoder": "mask_decoder:mask_name=y_mask",
+    "rewrite_sines": "rewrite_sines:form=triangle,reach_pi=16",
+    "trim_decoder": "trim_decoder:mask_name=y_mask,window_left=32,emitted=192",
+}
 """Passes that cannot do without an argument."""
 
 

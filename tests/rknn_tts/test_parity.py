@@ -16,7 +16,19 @@ from converters.stages import Session
 from rknn_tts.parity import followed_feeds, judge_passes, least_db
 from rknn_tts.rewriting import rewrite
 from rknn_tts.runnable import make_runnable
-from surgery.declaration import AddedInput, Bounded, Declaration, Exact, Interface, Pass, Recast, Refused, Rewritten
+from surgery.declaration import (
+    AddedInput,
+    Bounded,
+    Cropped,
+    Declaration,
+    Exact,
+    GivenInput,
+    Interface,
+    Pass,
+    Recast,
+    Refused,
+    Rewritten,
+)
 from surgery.preflight import preflight
 from tests.gates.small_graphs import constant, proto, row, scale_proto, tensor
 from tests.gates.small_graphs import model as small_model
@@ -405,3 +417,45 @@ def test_preflight_computes_with_one_draw_when_noise_is_of_doubles(op: str) -> N
     parity = judge_passes(passes, original, rewrite(original, passes), open_session, FEEDS)
     assert [verdict for verdict in parity.verdicts if verdict.status != "passed"] == []
     assert {"rewrite_noise_as_inputs", "normalise_double"} <= {record.name for record in parity.records if record.hits}
+
+
+def _cropping(factor: float, place: float) -> Pass:
+    """A pass after which y has steps 1 to 3 of factor x, times an input that is to be `place`."""
+    nodes = [
+        helper.make_node("Slice", ["x", "one", "three", "one"], ["part"], "part"),
+        helper.make_node("Mul", ["part", "k"], ["scaled"], "scale"),
+        helper.make_node("Mul", ["scaled", "place"], ["y"], "chosen"),
+    ]
+    weights = [constant("k", [factor]), constant("one", [1], np.int64), constant("three", [3], np.int64)]
+    made = small_model(nodes, [tensor("x", [1, 4]), tensor("place", [1])], [tensor("y", [1, 2])], weights)
+    interface = Interface(
+        given=(GivenInput("place", (1,), (place,), "float32"),), cropped=(Cropped("y", (1, 3), (0, 2)),)
+    )
+    return Pass(Declaration("trim_x", "", Exact("")), lambda _: Rewritten(made, 1, interface=interface))
+
+
+@pytest.mark.parametrize(("factor", "place", "wanted"), [(2, 1, "passed"), (2.1, 1, "failed"), (2, 0, "failed")])
+def test_pass_that_crops_is_judged_on_the_steps_that_it_keeps(factor: float, place: float, wanted: str) -> None:
+    passes = [_cropping(factor, place)]
+    original = model()
+    parity = judge_passes(passes, original, rewrite(original, passes), open_session, FEEDS)
+    assert statuses(list(parity.verdicts)) == {"pass.trim_x": wanted}
+    np.testing.assert_array_equal(parity.first[0]["y"], row(-4, 6))
+
+
+@pytest.mark.parametrize(("factor", "wanted"), [(1.0, "passed"), (1.1, "failed")])
+def test_pass_behind_one_that_crops_is_judged_in_the_axes_that_it_gives(factor: float, wanted: str) -> None:
+    def widen(given: ir.Model) -> Rewritten:
+        made = ir.to_proto(given)
+        made.graph.node[-1].output[0] = "narrow"
+        made.graph.node.append(helper.make_node("Mul", ["narrow", "wide"], ["y"], "widened"))
+        made.graph.initializer.append(constant("wide", [[[factor]]]))
+        made.graph.output[0].CopyFrom(tensor("y", [1, 1, 2]))
+        interface = Interface(outputs=(Recast("y", (1, 1, 2), "float32"),))
+        return Rewritten(ir.from_proto(made), 1, interface=interface)
+
+    passes = [_cropping(2, 1), Pass(Declaration("rewrite_x", "", Exact("")), widen)]
+    original = model()
+    parity = judge_passes(passes, original, rewrite(original, passes), open_session, FEEDS)
+    assert statuses(list(parity.verdicts)) == {"pass.trim_x": "passed", "pass.rewrite_x": wanted}
+    np.testing.assert_array_equal(parity.first[0]["y"], row(-4, 6)[None])
