@@ -81,7 +81,7 @@ def test_trim_decoder_gives_the_samples_that_it_promises_at_every_place(recipe: 
     assert serialised(untrimmed) == before
 
 
-# Kernel 7 in front: 3 frames; the transposed one: 1; then, 8 steps a frame, the widest block: (7 - 1) / 2 (3 + 12) = 45,
+# Kernel 7 in front: 3 frames; the transposed one: 1; then, 8 steps a frame, the widest block: (7 - 1) / 2 (3 + 12) = 45
 # of Piper's medium quality and (11 - 1) / 2 (1 + 3 + 5 + 3) = 60 of its high one; and what is behind the next one.
 @pytest.mark.parametrize(("recipe", "contexts"), [(MEDIUM, (11, 1)), (X_LOW, (11, 1)), (HIGH, (13, 2))])
 def test_trim_decoder_crops_to_what_is_needed_after_the_flow_and_after_the_first_upsampling(
