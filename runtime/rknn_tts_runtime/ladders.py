@@ -14,11 +14,25 @@ from rknn_tts_runtime.window_cover import Rung
 Held = TypeVar("Held")
 
 
-def rungs_of(manifests: Sequence[EngineManifest]) -> list[Rung]:
-    """The engines of a ladder, as `cover_utterance` takes them.
+MEASURED, MODELLED = "measured on a board", "modelled"
+"""What the time of a run may be."""
 
-    What a run costs is the time that a board measured, where it did so for all of them, else the modelled one. Where
-    a manifest tells neither, the frames that are run count instead, for all of them.
+
+def rungs_of(manifests: Sequence[EngineManifest]) -> list[Rung]:
+    """The engines of a ladder, as `cover_utterance` takes them, with their `costs_of`.
+
+    Raises:
+        BadInput: there are none, or one has no window.
+    """
+    costs, _ = costs_of(manifests)
+    return [_rung(manifest, cost) for manifest, cost in zip(manifests, costs)]
+
+
+def costs_of(manifests: Sequence[EngineManifest]) -> tuple[list[float], str | None]:
+    """What a run of each engine of a ladder costs, in milliseconds, and whether that was `MEASURED` or is `MODELLED`.
+
+    A board's times count where it measured all of them, else the modelled ones. Where a manifest tells neither, it is
+    the frames that are run, for all of them, and None.
 
     Raises:
         BadInput: there are none, or one has no window.
@@ -26,10 +40,14 @@ def rungs_of(manifests: Sequence[EngineManifest]) -> list[Rung]:
     if not manifests:
         raise BadInput("a ladder needs one engine at least: name one in the plan.")
     widths = [float(window_of(manifest).frames) for manifest in manifests]
-    measured = [manifest.measured_ms for manifest in manifests]
-    modelled = [manifest.modelled_ms for manifest in manifests]
-    costs = next(kind for kind in (measured, modelled, widths) if all(kind))  # a time of 0 tells nothing either
-    return [_rung(manifest, cost or 0.0) for manifest, cost in zip(manifests, costs)]
+    for times, kind in (
+        ([manifest.measured_ms for manifest in manifests], MEASURED),
+        ([manifest.modelled_ms for manifest in manifests], MODELLED),
+    ):
+        told = [time for time in times if time]  # a time of 0 tells nothing either
+        if len(told) == len(times):
+            return told, kind
+    return widths, None
 
 
 def rung_of(manifest: EngineManifest) -> Rung:

@@ -21,13 +21,14 @@ OUTPUTS = (TensorSpec("audio", (1, 1, 1, 12)),)
 HOST_TEXT = b"a host half"
 HOST_FILE = "piper-host.onnx"
 
+WINDOW = Window(frames=6, emitted=2, left=2, right=2, hop=2, sample_rate=22050)
 CONTRACT = Contract(
     family="piper",
     stage="decoder",
     source=SOURCE,
     inputs=INPUTS,
     outputs=OUTPUTS,
-    window=Window(frames=6, emitted=2, left=2, right=2, hop=2, sample_rate=22050),
+    window=WINDOW,
     host=HostHalf(HOST_FILE, hashlib.sha256(HOST_TEXT).hexdigest()),
 )
 TRIMMED_CONTRACT = replace(

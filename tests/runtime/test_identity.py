@@ -25,10 +25,10 @@ from rknn_tts_runtime.identity import (
 from rknn_tts_runtime.manifest import EngineManifest, manifest_of
 
 from contracts import contract as toolchain_contract
-from contracts.contract import Cache, Contract, Source, TensorSpec, Trim, Window, short_contract
+from contracts.contract import Cache, Contract, Source, TensorSpec, Trim, short_contract
 from contracts.quantisation import Quantisation
 from contracts.targets import TARGETS
-from tests.runtime.engine_folders import CONTRACT, STEM, STEP_CONTRACT, TRIMMED_CONTRACT, write_engine
+from tests.runtime.engine_folders import CONTRACT, STEM, STEP_CONTRACT, TRIMMED_CONTRACT, WINDOW, write_engine
 
 BUILD = "make engine FAMILY=piper STAGE=decoder TARGET=rk3588 TOOLKIT=2.3.2 CHECKPOINT=voice.onnx"
 
@@ -63,9 +63,6 @@ def test_targets_and_what_is_said_of_stand_ins_are_those_of_the_toolchain() -> N
 def test_identity_holds_when_contract_and_manifest_are_of_one_engine(tmp_path: Path, contract: Contract) -> None:
     for soc in ("rk3588", "rk3588s", None):
         check(loaded(tmp_path, contract, contract), soc)
-
-
-WINDOW = Window(frames=6, emitted=2, left=2, right=2, hop=2, sample_rate=22050)
 
 
 @pytest.mark.parametrize(

@@ -13,11 +13,13 @@ from rknn_tts_runtime.aperture_budget import BUDGET_BYTES, as_mib, cost_of
 from rknn_tts_runtime.backends.engine import Backend
 from rknn_tts_runtime.board import soc
 from rknn_tts_runtime.commands.chosen_backend import NPU, add_backend_arguments, chosen_backend
+from rknn_tts_runtime.commands.ladder_lines import ladder_lines
 from rknn_tts_runtime.commands.output import complain, tell
 from rknn_tts_runtime.commands.utterance import add_plan_arguments
 from rknn_tts_runtime.engine_file import short_contract_of
 from rknn_tts_runtime.faults import EXIT_DONE, Fault, Mismatch
 from rknn_tts_runtime.identity import check_digest, check_host, check_identity, check_stage, check_twin, identity_notes
+from rknn_tts_runtime.ladders import MEASURED, MODELLED
 from rknn_tts_runtime.manifest import EngineManifest, manifest_of
 from rknn_tts_runtime.plans.definition import RKNN, Role, family_of
 from rknn_tts_runtime.plans.plan import Component, Plan
@@ -77,13 +79,18 @@ class _Checker:
     def check(self, plan: Plan, component: Component) -> None:
         """Check all engines of `component`, and its host half against each of them."""
         roles = _roles_of(plan, component)
+        sound: list[EngineManifest] = []  # windows of a ladder
         for role, files in component.artifacts.items():
             for file in files if roles[role].is_engine else ():
                 try:
-                    facts = self._engine(plan, component, roles[role], file)
+                    manifest, facts = self._engine(plan, component, roles[role], file)
+                    sound += [manifest] if roles[role].beyond_ladder and manifest.window is not None else []
                 except Fault as fault:
                     facts = [self._refusal(fault)]
                 tell(f"{plan.family} {component.name} {role}: {file.name}", *(f"  {fact}" for fact in facts))
+        if len(sound) > 1 or any(manifest.trim is not None for manifest in sound):
+            lines = ladder_lines(sound)
+            tell(f"{plan.family} {component.name}: what speaks utterances of", *(f"  {line}" for line in lines))
 
     def open(self, plan: Plan) -> None:
         """Open the voice of `plan`: host half, settings and engines as they are when it speaks."""
@@ -113,7 +120,7 @@ class _Checker:
         self.refused += 1
         return f"refused: {fault}"
 
-    def _engine(self, plan: Plan, component: Component, role: Role, file: Path) -> list[str]:
+    def _engine(self, plan: Plan, component: Component, role: Role, file: Path) -> tuple[EngineManifest, list[str]]:
         manifest = manifest_of(file)
         check_stage(manifest, plan.family, component.name)
         _check_role(manifest, component, role, _roles_of(plan, component))
@@ -127,7 +134,7 @@ class _Checker:
         self._costs[file.resolve()] = cost.context_bytes  # of one engine in two roles once: it is loaded once
         if self._load:
             self._backend.open(manifest).close()
-        return [
+        return manifest, [
             _geometry(manifest),
             f"takes {as_mib(cost.context_bytes)} ({cost.source})",
             *([] if isinstance(manifest.data.get("board"), dict) else ["not measured on a board"]),
@@ -164,10 +171,14 @@ def _geometry(manifest: EngineManifest) -> str:
     facts = [f"for {manifest.target}", f"toolkit {manifest.toolkit}"]
     if manifest.window is not None:
         facts.append(f"window of {manifest.window.frames} frames, {manifest.window.emitted} emitted")
+    if manifest.trim is not None:
+        facts.append(f"trimmed to {manifest.trim.frames}")
+    elif manifest.masked:
+        facts.append("masked")
     if manifest.step is not None:
         facts.append(f"steps of {manifest.step.codes} codes")
     if manifest.measured_ms is not None:
-        facts.append(f"{manifest.measured_ms:.1f} ms a run (measured on a board)")
+        facts.append(f"{manifest.measured_ms:.1f} ms a run ({MEASURED})")
     elif manifest.modelled_ms is not None:
-        facts.append(f"{manifest.modelled_ms:.1f} ms a run (modelled)")
+        facts.append(f"{manifest.modelled_ms:.1f} ms a run ({MODELLED})")
     return ", ".join(facts)

@@ -61,6 +61,7 @@ def run(arguments: argparse.Namespace) -> int:
     tell(
         f"wrote:   {arguments.out} ({report.audio_ms / 1000:.2f} s at {speaker.sample_rate} Hz)",
         f"time:    {report.total_ms:.0f} ms, first audio after {report.first_audio_ms:.0f} ms, on {report.backend}",
+        f"stages:  {', '.join(f'{stage.name} {stage.runs} x' for stage in report.stages)}",
     )
     notes = (*report.notes, *([TWINS_NOTE] if backend.name == TWINS else []))
     notes += (f"{clipped} samples went beyond full scale, and were clipped.",) if clipped else ()

@@ -13,7 +13,16 @@ from rknn_tts_runtime.faults import BadInput, Fault, RunFault
 from rknn_tts_runtime.identity import check_host
 from rknn_tts_runtime.manifest import EngineManifest
 
-from tests.runtime.engine_folders import CONTRACT, HOST_FILE, STEM, STEP_CONTRACT, write_engine
+from contracts.contract import PassRecord
+from tests.runtime.engine_folders import (
+    CONTRACT,
+    HOST_FILE,
+    STEM,
+    STEP_CONTRACT,
+    TRIMMED_CONTRACT,
+    WINDOW,
+    write_engine,
+)
 
 
 def plan_in(folder: Path, **other: object) -> str:
@@ -33,6 +42,29 @@ def test_check_tells_what_a_whole_folder_is_for_and_takes(tmp_path: Path, capsys
         "piper duration_flows (ggml): is the host application's",
         "together: 32 MiB of 3900 MiB: they fit into one process",
     ]
+
+
+def test_check_tells_what_is_trimmed_and_what_speaks_what(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    contract = replace(TRIMMED_CONTRACT, role="w6", window=replace(WINDOW, sample_rate=20))
+    write_engine(tmp_path, contract, contract)
+    assert main(["check", "--backend", "onnx", plan_in(tmp_path)]) == 0
+    assert capsys.readouterr().out.splitlines()[1:9] == [
+        "  for rk3588, toolkit 2.3.2, window of 6 frames, 2 emitted, trimmed to 4",
+        "  takes 32 MiB (estimated)",
+        "  not measured on a board",
+        "piper decoder: what speaks utterances of",
+        "  0.5 s (5 frames): too short for every window: add an engine with a masked one",
+        "  1.0 s (10 frames): 4 x w6",  # 3 + 2 + 2 + 3
+        "  2.0 s (20 frames): 9 x w6",
+        "  5.0 s (50 frames): 24 x w6",
+    ]
+
+
+def test_check_tells_of_a_masked_window(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    contract = replace(CONTRACT, passes=(PassRecord("mask_decoder", 3, exact=True),))
+    write_engine(tmp_path, contract, contract)
+    assert main(["check", "--backend", "onnx", plan_in(tmp_path)]) == 0
+    assert "window of 6 frames, 2 emitted, masked\n" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("damaged", ["engine", "twin", "host"])

@@ -30,6 +30,7 @@ def test_what_the_voice_gives_is_written(
     assert (voice.asked, voice.closed) == ([Asked(ids=(1, 2))], 1)
     out = capsys.readouterr().out
     assert f"wrote:   {tmp_path / 'x.wav'} (0.00 s at 8000 Hz)" in out
+    assert "\nstages:  decoder 1 x\n" in out
     assert "note:    a stand-in." in out
     assert "no NPU was used" in out
     assert "note:    1 samples went beyond full scale" in out
