@@ -61,19 +61,15 @@ def arranged(export: StageExport, target: str | None, picks: Picks) -> tuple[Pas
     """All passes of an engine in their order: the stage's own, and those that every graph goes through."""
     stated = export.cuts(target)
     known = {offer.name: offer for offer in _offers(export, stated, target)}
-    own, cuts = (_picked(bounds, known, target, picks) for bounds in (export.passes, stated))
-    return (*own, *preflight(target, cuts, _picked(every_cut(target), known, target, picks)))
+    own, cuts = (_picked(bounds, known, picks) for bounds in (export.passes, stated))
+    return (*own, *preflight(target, cuts, _picked(every_cut(target), known, picks)))
 
 
 def _offers(export: StageExport, cuts: Sequence[Pass], target: str | None) -> tuple[Offer, ...]:
     """See `offers`; `cuts` are the stage's own."""
     forms = export.forms(target)
     own = [_optional(bound, target) for bound in export.passes if bound.declaration.pays_on is not None]
-    exchanged = [
-        Offer(bound.name, {WITH: bound, **forms[bound.name]}, WITH)
-        for bound in cuts
-        if bound.name in forms and runs_for(bound.declaration, target)
-    ]
+    exchanged = [Offer(bound.name, {WITH: bound, **forms[bound.name]}, WITH) for bound in cuts if bound.name in forms]
     return (*own, *exchanged, *offers_of_cuts(target))
 
 
@@ -82,10 +78,7 @@ def _optional(bound: Pass, target: str | None, forms: Mapping[str, Pass | None] 
     return Offer(bound.name, {WITH: bound, WITHOUT: None, **(forms or {})}, usual)
 
 
-def _picked(bounds: Sequence[Pass], known: Mapping[str, Offer], target: str | None, picks: Picks) -> tuple[Pass, ...]:
-    """Of `bounds`, what runs."""
-    found = (
-        known[bound.name].run(picks) if bound.name in known else bound if runs_for(bound.declaration, target) else None
-        for bound in bounds
-    )
+def _picked(bounds: Sequence[Pass], known: Mapping[str, Offer], picks: Picks) -> tuple[Pass, ...]:
+    """Of `bounds`, what runs: what is not on offer is owed, or was asked for."""
+    found = (known[bound.name].run(picks) if bound.name in known else bound for bound in bounds)
     return tuple(bound for bound in found if bound is not None)
