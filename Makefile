@@ -21,7 +21,7 @@ TOOLS := .venv/bin/python -m
 PACKAGES := $(foreach folder,contracts rknn_tts converters models surgery gates logs cost engine environments runtime \
     docs tests,$(if $(wildcard $(folder)),$(folder)))
 
-.PHONY: engine export compile surgery inspect diff plan probe verify families passes doctor site clean distclean setup setup-dev check test bench locks help
+.PHONY: engine export compile surgery inspect diff plan report probe verify families passes doctor site clean distclean setup setup-dev check test bench locks help
 
 ## Commands
 
@@ -45,6 +45,9 @@ diff: ## what two engines cost per emitted frame, and what else differs: A=file 
 
 plan: ## the execution plan of what was built: ENGINES=engines/rk3588; its JSON Schema: SCHEMA=1
 	@./rknn-tts from-make plan
+
+report: ## one page that shows an engine, or compares several: ENGINES=engines/rk3588
+	@./rknn-tts from-make report
 
 probe: ## a kit that shows on a board what no PC can tell of an engine: MODEL=engine.rknn OPERATORS=all
 	@./rknn-tts from-make probe
@@ -107,7 +110,8 @@ help: ## this list
 	@echo "CODES SEAM CACHE WINDOW_ROLE SPEAKER WIDTHS RELATIVE SAMPLE TEXT IDS SAVE_CHECKPOINT TOOLKIT OUT MODEL A B"
 	@echo "LENGTHS CHUNK LOOK_AHEAD HISTORY BUCKETS PRECISION CALIBRATION SHAPE INPUTS NO_PASS PASS COST SAVE TIMEOUT"
 	@echo "MEMORY JOBS JUNIT ACCEPT_REGTASK ENGINES OPERATORS RESULT; ALL=1 CHECK=1 FORCE=1 DECODER_MASK=1"
-	@echo "NO_DECODER_MASK=1 WEIGH=1 ALLOW_QUANTIZED=1 ABSOLUTE=1 REFERENCE=1 SCHEMA=1 JSON=1."
+	@echo "NO_DECODER_MASK=1 WEIGH=1 ALLOW_QUANTIZED=1 ABSOLUTE=1 REFERENCE=1 SCHEMA=1 NO_SAMPLE=1"
+	@echo "JSON=1."
 	@echo "PYTHON=python3.12 picks the Python of the environments."
 	@echo "make ends with status 2 whenever a command fails; the command's own status (1: a gate or the build failed,"
 	@echo "2: refused before it started) is in make's last line. A job that needs it runs ./rknn-tts itself."

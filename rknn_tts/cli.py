@@ -44,6 +44,7 @@ SUMMARIES = {
     "inspect": "Show what an engine, a manifest, a layer table or an ONNX holds, and what it costs.",
     "diff": "Compare what two engines cost per emitted frame, and say what else differs.",
     "plan": "Write the execution plan that places what was built in the components of its models.",
+    "report": "Write one page that shows an engine, or compares several: proof, cost, sound, how to make it again.",
     "probe": "Write a kit that shows on a board what no PC can tell of an engine.",
     "verify": "Put what a probe found on a board into the engine's manifest.",
     "bench": "Time a family's streaming steps on this machine, with a state and decoding the prefix again.",

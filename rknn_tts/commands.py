@@ -160,6 +160,12 @@ def _diff(request: Request, say: Say) -> Report:
     return Report(request, extra={"diff": compare_files(Path(request.a), Path(request.b), Path.cwd())})
 
 
+def _report(request: Request, say: Say) -> Report:
+    from rknn_tts.engine_page.write_page import write_page
+
+    return Report(request, extra={"page": write_page(request, say)})
+
+
 def _probe(request: Request, say: Say) -> Report:
     from rknn_tts.probe.write_kit import write_kit
 
@@ -253,6 +259,7 @@ _COMMANDS: dict[str, Callable[[Request, Say], Report]] = {
     "inspect": _inspect,
     "diff": _diff,
     "plan": _plan,
+    "report": _report,
     "probe": _probe,
     "verify": _verify,
     "bench": _bench,

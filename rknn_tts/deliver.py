@@ -86,6 +86,7 @@ def _result_blocks(report: Report) -> list[Block]:
         "inspect": _inspection_blocks,
         "diff": _comparison_blocks,
         "plan": _plan_blocks,
+        "report": _page_blocks,
         "probe": _kit_blocks,
         "bench": _bench_blocks,
         "families": present.family_blocks,
@@ -114,6 +115,12 @@ def _plan_blocks(report: Report) -> list[Block]:
     from rknn_tts.present_plan import plan_blocks, schema_blocks
 
     return schema_blocks(report.extra["plan_schema"]) if report.request.schema else plan_blocks(report.extra["plan"])
+
+
+def _page_blocks(report: Report) -> list[Block]:
+    from rknn_tts.present_page import page_blocks
+
+    return page_blocks(report.extra["page"])
 
 
 def _kit_blocks(report: Report) -> list[Block]:

@@ -34,6 +34,7 @@ EVERY = (
     "inspect",
     "diff",
     "plan",
+    "report",
     "probe",
     "verify",
     "bench",
@@ -86,11 +87,11 @@ class Request:
         "What `python -m rknn_tts_runtime probe` found on a board: its JSON.", ("verify",), positional=True
     )
     engines: list[str] = _option(
-        "What a plan places: engines, manifests, manifests of sets, or folders of engines.",
-        ("plan",),
+        "What a plan places, or a report is of: engines, manifests, manifests of sets, or folders of engines.",
+        ("plan", "report"),
         [],
         positional=True,
-        required=(),
+        required=("report",),
     )
     target: str | None = _option(
         "The SoC to build for: rk3588, rk3576, rk3568, rk3566 or rk3562. Export without: what pays on each of them; "
@@ -105,8 +106,8 @@ class Request:
     checkpoint: str | None = _option(
         "The checkpoint to convert: a file; a folder, hf://OWNER/REPO or random (qwen3, inflect, cosyvoice2, "
         "cosyvoice3); a package's by default. A pattern ('voices/*.onnx') stands for many: engine and export convert "
-        "each.",
-        STREAMING,
+        "each. report: the one that the engine was made of, where it is a file of yours.",
+        (*STREAMING, "report"),
     )
     jobs: int | None = _option(
         "Convert at most so many checkpoints of a pattern at once; by default one a processor, as memory allows.",
@@ -181,8 +182,11 @@ class Request:
         "Write a sentence into this folder, as the original speaks it and as the engine does (kokoro, piper, inflect).",
         ("engine",),
     )
-    text: str | None = _option("What the sample says, through piper's phonemiser (piper).", ("engine",))
-    ids: str | None = _option("What the sample says, as the voice's own ids: 1,0,20,0,2 (piper, inflect).", ("engine",))
+    no_sample: bool = _option("Leave out what the engine sounds like, and build nothing.", ("report",), False)
+    text: str | None = _option("What the sample says, through piper's phonemiser (piper).", ("engine", "report"))
+    ids: str | None = _option(
+        "What the sample says, as the voice's own ids: 1,0,20,0,2 (piper, inflect).", ("engine", "report")
+    )
     save_checkpoint: str | None = _option(
         "Write the checkpoint as it was read, recovered weights too, to this file (.pth, kokoro).", ("export",)
     )
@@ -212,9 +216,9 @@ class Request:
     )
     toolkit: str = _option("Version of rknn-toolkit2.", (*BUILDING, "surgery"), DEFAULT_TOOLKIT)
     output: str | None = _option(
-        "Where to write: a folder, or the file itself (.rknn, .onnx for export, .json for plan); probe: the folder of "
-        "the kit.",
-        (*WRITING, "plan", "probe"),
+        "Where to write: a folder, or the file itself (.rknn, .onnx for export, .json for plan, .html for report); "
+        "probe: the folder of the kit.",
+        (*WRITING, "plan", "report", "probe"),
     )
     operators: str | None = _option(
         "The rewritten operators that a kit has engines of: auto (those that the engine uses, the default), all, none.",
@@ -227,7 +231,7 @@ class Request:
         False,
     )
     schema: bool = _option("Print the JSON Schema of plans, and write nothing.", ("plan",), False)
-    force: bool = _option("Do every step again, though its result is at hand.", (*WRITING, "surgery", "probe"), False)
+    force: bool = _option("Do every step again, though its result is at hand.", (*WRITING, "surgery", "report", "probe"), False)
     accept_regtask: list[str] = _option(
         "Build past this hardware field: target:offset:shift:limit. May be repeated.", BUILDING, []
     )

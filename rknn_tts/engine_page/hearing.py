@@ -1,0 +1,70 @@
+"""What an engine sounds like: the stage's own sample, spoken by the original and by the engine in the simulator."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from contracts.errors import Refusal
+from contracts.manifest import Manifest
+from converters.stages import Sentence
+from engine.environment import converter_python
+from logs.regtask import parse_accepted
+from rknn_tts.build_step import Build
+from rknn_tts.engine_page.remade import remade, stage_of
+from rknn_tts.exported_sources import exported_sources
+from rknn_tts.places import engine_places
+from rknn_tts.progress import Say
+from rknn_tts.sample import Spoken, read_sentence, speak
+from rknn_tts.steps import Steps
+
+
+@dataclass(frozen=True)
+class Hearing:
+    """A sample of an engine.
+
+    Attributes:
+        spoken: what was said.
+        notes: sentences about it: what was left out when a text was read.
+        command: the command that builds the same graph of the checkpoint.
+    """
+
+    spoken: Spoken
+    notes: tuple[str, ...]
+    command: str
+
+
+def heard(
+    manifest: Manifest, engine: Path, checkpoint: str | None, sentence: Sentence, steps: Steps, say: Say
+) -> Hearing:
+    """The sample of `engine`, cached like every step: its twin's graph is compiled and simulated once more.
+
+    Args:
+        manifest: the engine's.
+        engine: its file; the twin stands beside it.
+        checkpoint: where the user says the checkpoint is; None: the stage's package.
+        sentence: what is said; neither text nor ids: the stage's own sentence.
+        steps: those of the command.
+        say: gets the progress.
+
+    Raises:
+        UserInput: `checkpoint` is not the engine's, or the sentence cannot be spoken.
+        Refusal: there is nothing to hear of the engine, as a clause behind a colon.
+        ToolFailure, GateFailure: the toolkit broke.
+    """
+    stage = stage_of(manifest)
+    if not stage.speaks:
+        raise Refusal(f"{stage.family} {stage.name} has no sample: what it gives is nothing to hear.")
+    if (sentence.text is not None or sentence.ids is not None) and not stage.reads:
+        raise Refusal(f"{stage.family} {stage.name} reads no sentence of yours: leave --text and --ids out.")
+    found = remade(manifest, engine.with_name(Path(manifest.onnx.file).name), checkpoint, steps, say)
+    conversion = found.conversion
+    if conversion.opened.sample is None:
+        raise Refusal(f"{stage.family} {stage.name} has no sample of this engine.")
+    read = read_sentence(conversion, sentence, steps)
+    (source,) = exported_sources([conversion], steps)
+    accepted = tuple(sorted(parse_accepted(text) for text in manifest.log.accepted))
+    places = engine_places(source.contract, source.stem, manifest.target, str(engine))
+    python = converter_python(manifest.toolkit.version)
+    build = Build(found.request, manifest.target, source, accepted, places, python)
+    return Hearing(speak(build, conversion, read, steps, say), read.notes, found.command)
