@@ -24,6 +24,7 @@ from rknn_tts.present import (
     window_text,
 )
 from rknn_tts.present_aperture import together_blocks
+from rknn_tts.present_choices import choice_blocks
 from rknn_tts.roles import stage_text
 
 _KINDS = {
@@ -62,6 +63,7 @@ def inspection_blocks(inspection: Inspection) -> list[Block]:
         blocks += together_blocks(inspection.aperture)
     if proven := manifest or contract:
         blocks += _proof(proven.passes, proven.verdicts, proven.measurements)
+        blocks += choice_blocks(proven.choices)
     if onnx:
         rows = tuple(Row((op, str(count))) for op, count in onnx.operators.items())
         blocks.append(Table("Operators", ("operator", "nodes"), rows, frozenset({1})))
