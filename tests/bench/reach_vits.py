@@ -1,0 +1,167 @@
+"""The decoders of a VITS in the table of issue 10: our default ladder, and the reference's graph and window.
+
+The reference hands the toolkit the graph as it was cut, sizes made static and simplified by onnxslim. Both walk the
+same five seconds, in the simulator, against the decode of the whole by the original.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from rknn_tts_runtime.ladders import rungs_of
+from rknn_tts_runtime.manifest import EngineManifest
+from rknn_tts_runtime.manifest import read_manifest as read_of_board
+from rknn_tts_runtime.window_cover import CoverStep, Rung, cover_utterance, sampled_frames, walk_cover
+
+from contracts.manifest import read_manifest
+from converters.stages import StageExport
+from converters.vits_windows import AUDIO, LATENT, MASK
+from gates.session import Session
+from gates.snr import snr_db
+from surgery.fold_with_onnxslim import fold_with_onnxslim
+from tests.bench.reach_builds import built_bare, made_by_the_command, opened
+from tests.bench.reach_figures import Side, side_of
+
+Array = NDArray[Any]
+FRAMEWISE = (LATENT, MASK)
+"""What is cut into windows."""
+
+SECONDS = 5.0
+
+
+@dataclass(frozen=True)
+class Voice:
+    """What is decoded.
+
+    Attributes:
+        family: the stage's.
+        checkpoint: as the command takes it; None: the default.
+        window, context: the reference's.
+    """
+
+    family: str
+    checkpoint: str | None
+    window: int
+    context: int
+
+
+@dataclass(frozen=True)
+class Spoken:
+    """Five seconds: inputs of the decoder by name, and their decode by the original, of any length."""
+
+    feed: Mapping[str, Array]
+    whole: Array
+    hop: int
+
+    @property
+    def frames(self) -> int:
+        """How long it is."""
+        return int(self.feed[LATENT].shape[-1])
+
+
+def five_seconds(voice: Voice) -> Spoken:
+    """What the stage itself is judged on, of that length."""
+    window = opened(voice.family, voice.checkpoint, voice.window, voice.context).contract.window
+    assert window is not None
+    assert window.sample_rate is not None
+    frames = round(SECONDS * window.sample_rate / window.hop)
+    export = opened(voice.family, voice.checkpoint, frames, voice.context)
+    feed = export.feeds[0]
+    whole = Session(export.model).run(feed)[AUDIO]
+    return Spoken(feed, np.asarray(whole).reshape(-1), window.hop)
+
+
+def reference(voice: Voice, said: Spoken, folder: Path) -> Side:
+    """The graph as it was cut, at the reference's window."""
+    export = opened(voice.family, voice.checkpoint, voice.window, voice.context)
+    graph = fold_with_onnxslim().rewrite(_static(export)).model
+    wanted = [str(value.name) for value in graph.graph.inputs]
+    rung = Rung(voice.window, voice.context, voice.context, None, False, 1.0)
+    fed = _windows(said, [rung])[0]
+    bare = built_bare(graph, folder, [{name: feed[name] for name in wanted} for feed in fed])
+    pcm = _put_together(said, [rung], [[np.asarray(each[AUDIO]) for each in bare.simulated]])
+    emitted = voice.window - 2 * voice.context
+    return side_of(
+        f"w{voice.window}, {emitted} emitted, as it was cut", emitted, bare.layers, snr_db(said.whole, pcm),
+        len(fed) * bare.layers.modelled_ms, len(fed),
+    )  # fmt: skip
+
+
+def ours(said: Spoken, folder: Path, *words: str) -> Side:
+    """The default ladder, made by the command with `words`; the figures are of the engine that serves most of it."""
+    paths = made_by_the_command(folder / "made", *words)
+    engines = [read_of_board(path) for path in paths]
+    rungs = rungs_of(engines)
+    cover = cover_utterance(said.frames, rungs)
+    outputs: list[Sequence[Array]] = []
+    for engine, fed in zip(engines, _windows(said, rungs), strict=True):
+        shaped = [_shaped(engine, feed) for feed in fed]
+        graph = folder / f"simulated-{engine.role or 'one'}"
+        outputs.append([each[AUDIO] for each in built_bare(engine.twin, graph, shaped).simulated] if fed else [])
+    serving = _serving(cover)
+    layers, window = read_manifest(paths[serving]).layers, engines[serving].window
+    assert layers is not None
+    assert window is not None
+    return side_of(
+        engines[serving].engine.stem,
+        window.emitted,
+        layers,
+        snr_db(said.whole, _put_together(said, rungs, outputs)),
+        sum(rungs[step.rung].cost for step in cover),
+        len(cover),
+    )
+
+
+def _serving(cover: Sequence[CoverStep]) -> int:
+    """The rung that emits most of an utterance."""
+    emitted: Counter[int] = Counter()
+    for step in cover:
+        emitted[step.rung] += step.emit_stop - step.emit_start
+    return emitted.most_common(1)[0][0]
+
+
+def _static(export: StageExport) -> Any:
+    return export.passes[0].rewrite(export.model).model
+
+
+def _windows(said: Spoken, rungs: Sequence[Rung]) -> list[list[dict[str, Array]]]:
+    """What each rung is fed on the way, in order."""
+    fed: list[list[dict[str, Array]]] = [[] for _ in rungs]
+    given = {name: array for name, array in said.feed.items() if name not in FRAMEWISE}
+
+    def recorder(index: int) -> Callable[..., Array]:
+        def run(latent: Array, mask: Array, place: Array | None) -> Array:
+            at = {} if place is None else {"place": place}
+            fed[index].append({LATENT: latent.copy(), MASK: mask.copy(), **given, **at})
+            return np.zeros(sampled_frames(rungs[index], 0)[1] * said.hop, np.float32)
+
+        return run
+
+    _walk(said, rungs, [recorder(index) for index in range(len(rungs))])
+    return fed
+
+
+def _put_together(said: Spoken, rungs: Sequence[Rung], outputs: Sequence[Sequence[Array]]) -> Array:
+    """The samples of a walk, from what each rung gave on the way, in order."""
+
+    def player(index: int) -> Callable[..., Array]:
+        kept = iter(outputs[index])
+        return lambda *_, place: next(kept)
+
+    return _walk(said, rungs, [player(index) for index in range(len(rungs))])
+
+
+def _walk(said: Spoken, rungs: Sequence[Rung], runs: Sequence[Callable[..., Array]]) -> Array:
+    arrays = [np.asarray(said.feed[name], np.float32) for name in FRAMEWISE]
+    return np.concatenate([samples for _, samples in walk_cover(runs, arrays, rungs, said.hop)])
+
+
+def _shaped(engine: EngineManifest, feed: Mapping[str, Array]) -> dict[str, Array]:
+    """`feed` as the engine's inputs are shaped."""
+    return {tensor.name: feed[tensor.name].reshape(tensor.shape) for tensor in engine.inputs}
