@@ -15,6 +15,18 @@ DepthToSpace becomes a ConvTranspose; Transposes with the time as batch fall to 
 Whether it pays is decided place by place (`surgery.upsampling_cost`): the few channels of a generator's last stage make
 moving their bytes dearer than the products. Where a hardware field of the target overflows it is always rewritten.
 
+There none of the forms that follow pays on rk3588. Of the first the ConvTranspose is 1.91 ms; two Convs that make two
+phases each are 1.02, Splits of them 0.62, their Concat 0.62, and the layers around that put the steps last and back 0.93:
+with the latter free it would be 0.36 ms more still. Between two convolutions, modelled ms (Mcycles), 2.3.2:
+
+    C to M, kernel, stride, steps            ConvTranspose   phases        one Conv of all taps, and a Split
+    64 to 32, 8, 4, 12416 (Piper)            6.34 (2.29)     7.63 (1.10)   7.52 (1.30)
+    80 to 40, 4, 2, 12544 (Inflect)          5.07 (1.92)     6.58 (1.47)   6.30 (1.58)
+    40 to 20, 4, 2, 25088 (Inflect)          5.01 (1.56)     6.81 (1.16)   6.39 (1.21)
+
+Of the first also a Conv a phase, 7.64 (1.11), and ConvTransposes over [T, 1] that make two phases side by side, [T, 2],
+7.41 (1.50).
+
 Left alone: what does not pay, more than one axis, groups (the hardware has a depthwise ConvTranspose, which is
 cheaper), computed weights or biases, and more than 8192 steps or 64 phases (beyond what was measured).
 
