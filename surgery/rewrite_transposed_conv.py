@@ -16,8 +16,8 @@ Whether it pays is decided place by place (`surgery.upsampling_cost`): the few c
 moving their bytes dearer than the products. Where a hardware field of the target overflows it is always rewritten.
 
 There none of the forms that follow pays on rk3588. Of the first the ConvTranspose is 1.91 ms; two Convs that make two
-phases each are 1.02, Splits of them 0.62, their Concat 0.62, and the layers around that put the steps last and back 0.93:
-with the latter free it would be 0.36 ms more still. Between two convolutions, modelled ms (Mcycles), 2.3.2:
+phases each are 1.02, Splits of them 0.62, their Concat 0.62, and what lays the steps out for it and back 0.93: with the
+latter free it would be 0.36 ms more still. Between two convolutions, modelled ms (Mcycles), 2.3.2:
 
     C to M, kernel, stride, steps            ConvTranspose   phases        one Conv of all taps, and a Split
     64 to 32, 8, 4, 12416 (Piper)            6.34 (2.29)     7.63 (1.10)   7.52 (1.30)
