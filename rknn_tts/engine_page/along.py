@@ -19,21 +19,21 @@ class Along:
     """Figures of blocks along a signal.
 
     Attributes:
-        centre_s: the middle of each block, in seconds.
+        centre: the middle of each block, in seconds, or places of an axis.
         db: each block's figure.
     """
 
-    centre_s: Figures
+    centre: Figures
     db: Figures
 
     @property
     def worst(self) -> tuple[float, float] | None:
-        """The smallest figure that is finite, in dB, and where it is, in seconds; None where none is."""
+        """The smallest figure that is finite, in dB, and where it is; None where none is."""
         finite = np.isfinite(self.db)
         if not finite.any():
             return None
         at = int(np.argmin(np.where(finite, self.db, np.inf)))
-        return float(self.db[at]), float(self.centre_s[at])
+        return float(self.db[at]), float(self.centre[at])
 
 
 def snr_along(reference: Samples, measured: Samples, sample_rate: int, block_s: float = BLOCK_S) -> Along:
@@ -66,6 +66,36 @@ def level_along(samples: Samples, sample_rate: int, block_s: float = BLOCK_S) ->
     centres, power = _mean_power(samples.astype(np.float64), sample_rate, block_s)
     with np.errstate(divide="ignore"):
         return Along(centres, 10 * np.log10(power))
+
+
+def snr_along_axis(reference: Figures, measured: Figures, blocks: int) -> Along:
+    """The ratio of arrays along the last of their axes that is longer than 1, in at most so many blocks of places.
+
+    As of `snr_along`; a block's middle is a place on that axis.
+
+    Args:
+        reference: [runs, ...].
+        measured: the same.
+        blocks: the most there are.
+
+    Raises:
+        ValueError: the shapes differ, or there is no axis behind the first.
+    """
+    if reference.shape != measured.shape or reference.ndim < 2:
+        raise ValueError(f"arrays of {reference.shape} and {measured.shape} cannot be compared along an axis")
+    longer = [i for i, size in enumerate(reference.shape) if size > 1 and i]
+    axis = longer[-1] if longer else reference.ndim - 1
+    others = tuple(i for i in range(reference.ndim) if i != axis)
+    signal = reference.astype(np.float64)
+    power = np.sum(signal**2, axis=others)
+    noise = np.sum((measured.astype(np.float64) - signal) ** 2, axis=others)
+    starts = np.arange(0, power.size, -(-power.size // blocks))
+    ends = np.append(starts[1:], power.size)
+    power, noise = np.add.reduceat(power, starts), np.add.reduceat(noise, starts)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = 10 * np.log10(power / noise)
+    ratio[power == 0] = np.nan
+    return Along((starts + ends - 1) / 2, ratio)
 
 
 def _mean_power(samples: Figures, sample_rate: int, block_s: float) -> tuple[Figures, Figures]:

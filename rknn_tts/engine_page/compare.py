@@ -8,7 +8,7 @@ from contracts.manifest import Manifest
 from contracts.verdicts import Status, Verdict
 from gates.simulator import GATE as SIMULATOR
 from rknn_tts.blocks import Notice, Row, Table, Tone
-from rknn_tts.engine_page.elements import Element, Section
+from rknn_tts.engine_page.elements import Element, Linked, Section
 from rknn_tts.engine_page.figures import Bar, bar_figure
 from rknn_tts.engine_page.sections import badges_of, per_second_ms, run_ms
 from rknn_tts.engine_page.subjects import SharedBy, Subject
@@ -35,10 +35,16 @@ _COLUMNS = (
 )
 
 
-def comparison_sections(subjects: Sequence[Subject], sets: Sequence[SharedBy]) -> list[Section]:
-    """The engines side by side, their bars, and which fit into one process."""
+def comparison_sections(subjects: Sequence[Subject], anchors: Sequence[str], sets: Sequence[SharedBy]) -> list[Section]:
+    """The engines side by side, their bars, and which fit into one process.
+
+    Args:
+        subjects: the engines.
+        anchors: where the part of each begins; "" of one that has none.
+        sets: what sets of them say.
+    """
     known = [(subject.name, subject.found.manifest) for subject in subjects if subject.found and subject.found.manifest]
-    sections = [Section("engines", "Side by side", tuple(_table(subjects)))]
+    sections = [Section("engines", "Side by side", tuple(_table(subjects, anchors)))]
     if known:
         sections.append(Section("bars", "Bars", tuple(_bars(known))))
     if sets:
@@ -55,13 +61,15 @@ def simulator_db(verdicts: Iterable[Verdict]) -> float | None:
         verdict.measured
         for verdict in verdicts
         if (verdict.gate == SIMULATOR or verdict.gate.startswith(f"{SIMULATOR}."))
+        and verdict.unit == "dB"
         and isinstance(verdict.measured, float)
     ]
     return min(found, default=None)
 
 
-def _table(subjects: Sequence[Subject]) -> Iterator[Element]:
-    yield Table("Engines", _COLUMNS, tuple(map(_row, subjects)), frozenset(range(4, 11)))
+def _table(subjects: Sequence[Subject], anchors: Sequence[str]) -> Iterator[Element]:
+    table = Table("Engines", _COLUMNS, tuple(map(_row, subjects)), frozenset(range(4, 11)))
+    yield Linked(table, tuple(anchors))
     for subject in subjects:
         if subject.found is None:
             yield Notice(subject.name, subject.fault, "bad")

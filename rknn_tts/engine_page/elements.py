@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rknn_tts.blocks import Block
+from rknn_tts.blocks import Block, Table
 from rknn_tts.engine_page.figures import Drawing
 
 
@@ -49,7 +49,20 @@ class Folded:
     blocks: tuple[Block, ...]
 
 
-Element = Block | Drawing | Players | Meter | Folded
+@dataclass(frozen=True)
+class Linked:
+    """A table whose rows lead on.
+
+    Attributes:
+        table: the table.
+        anchors: for each row, the part of the page that its first cell leads to; "" where there is none.
+    """
+
+    table: Table
+    anchors: tuple[str, ...]
+
+
+Element = Block | Drawing | Players | Meter | Folded | Linked
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,7 @@ from cost.table import CostRow
 from rknn_tts.blocks import shown
 from rknn_tts.engine_page.along import Along, Figures
 from rknn_tts.engine_page.spectra import RANGE_DB, STEP_DB, Spectrogram, loudest_db, stepped, within
+from rknn_tts.numbers import number
 
 INK, MUTED, GRID = "#010000", "#020000", "#030000"
 FIRST, SECOND, THIRD = "#040000", "#050000", "#060000"
@@ -39,8 +40,8 @@ MOST_DB = 140.0
 DIFFERENCE_STEP_DB = 0.5
 """Differences of levels are rounded to this."""
 
-MOST_DIFFERENCE_DB = 2.0
-"""The scale of differences ends there, or further out where one is larger."""
+LEAST_SCALE_DB = 2.0
+"""The scale of differences ends there, or further out where one in a thousand is larger."""
 
 _SETTINGS: Any = {
     "svg.fonttype": "none",
@@ -65,7 +66,13 @@ _SETTINGS: Any = {
 }
 
 _DIFFERENCE = LinearSegmentedColormap.from_list(
-    "difference", [(0.10, 0.45, 0.90, 1.0), (0.5, 0.5, 0.5, 0.0), (0.90, 0.30, 0.15, 1.0)]
+    "difference",
+    [
+        (0.0, (0.10, 0.45, 0.90, 1.0)),
+        (0.5, (0.10, 0.45, 0.90, 0.0)),
+        (0.5, (0.90, 0.30, 0.15, 0.0)),
+        (1.0, (0.90, 0.30, 0.15, 1.0)),
+    ],
 )
 """Quieter, alike, louder: what is alike shows the page, light or dark."""
 
@@ -150,15 +157,30 @@ def snr_figure(level: Along, curves: Sequence[tuple[str, Along]], seams_s: Seque
         for (name, along), colour, dashes in zip(
             curves, (FIRST, SECOND, THIRD), ("-", (0, (2, 1.5)), "-"), strict=False
         ):
-            upper.plot(along.centre_s, _capped(along.db), color=colour, linewidth=1.2, linestyle=dashes, label=name)
+            upper.plot(along.centre, _capped(along.db), color=colour, linewidth=1.2, linestyle=dashes, label=name)
         upper.set_ylabel("SNR, dB")
         upper.margins(x=0)
         figure.legend(loc="outside upper left", ncols=2, fontsize=9)
-        lower.fill_between(level.centre_s, _capped(level.db), -100, color=GRID)
-        lower.plot(level.centre_s, _capped(level.db), color=MUTED, linewidth=0.9)
+        lower.fill_between(level.centre, _capped(level.db), -100, color=GRID)
+        lower.plot(level.centre, _capped(level.db), color=MUTED, linewidth=0.9)
         lower.set_ylim(-100, 0)
         lower.set_ylabel("level, dB")
         lower.set_xlabel("seconds")
+        return _drawing(figure, caption)
+
+
+def axis_figure(curves: Sequence[tuple[str, Along]], caption: str) -> Drawing:
+    """Ratios along an axis; at most three curves, each with its name."""
+    with mpl.rc_context(_SETTINGS):
+        figure = Figure(figsize=(_WIDTH_INCHES, 2.8), layout="constrained")
+        axes = figure.subplots()
+        for (name, along), colour in zip(curves, (FIRST, SECOND, THIRD), strict=False):
+            axes.plot(along.centre, _capped(along.db), color=colour, linewidth=1.2, label=_short(name))
+        axes.set_ylabel("SNR, dB")
+        axes.set_xlabel("place on the last axis")
+        axes.margins(x=0)
+        for text in figure.legend(loc="outside upper left", ncols=3, fontsize=9).get_texts():
+            text.set_parse_math(False)
         return _drawing(figure, caption)
 
 
@@ -173,7 +195,7 @@ def spectra_figure(named: Sequence[tuple[str, Spectrogram]], seams_s: Sequence[f
     (_, reference), (_, measured) = named
     top = loudest_db(reference, measured)
     difference = stepped(within(measured.levels_db, top) - within(reference.levels_db, top), DIFFERENCE_STEP_DB)
-    most = max(MOST_DIFFERENCE_DB, float(np.abs(difference).max()))
+    most = max(LEAST_SCALE_DB, float(np.percentile(np.abs(difference), 99.9)))
     with mpl.rc_context({**_SETTINGS, "axes.grid": False}):
         figure = Figure(figsize=(_WIDTH_INCHES, 5.4), layout="constrained")
         grid = figure.add_gridspec(2, 2)
@@ -204,7 +226,7 @@ def bar_figure(bars: Sequence[Bar], unit: str, caption: str) -> Drawing:
         places = np.arange(len(bars))[::-1]
         axes.barh(places, [bar.value or 0.0 for bar in bars], color=FIRST, height=0.65)
         for place, bar in zip(places, bars, strict=True):
-            told = "not known" if bar.value is None else f"{bar.value:.3g}"
+            told = "not known" if bar.value is None else number(bar.value, 3)
             axes.annotate(told, (bar.value or 0.0, place), (4, 0), textcoords="offset points", va="center")
         _name_bars(axes, places, [bar.label for bar in bars])
         axes.margins(x=0.12)

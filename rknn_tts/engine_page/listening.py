@@ -11,8 +11,9 @@ from rknn_tts.blocks import Facts, Notice
 from rknn_tts.engine_page.along import BLOCK_S, level_along, snr_along
 from rknn_tts.engine_page.audio import data_uri
 from rknn_tts.engine_page.elements import Element, Player, Players, Section
-from rknn_tts.engine_page.figures import snr_figure, spectra_figure
+from rknn_tts.engine_page.figures import axis_figure, snr_figure, spectra_figure
 from rknn_tts.engine_page.hearing import Hearing
+from rknn_tts.engine_page.simulated import Simulated
 from rknn_tts.engine_page.spectra import spectrogram
 from rknn_tts.numbers import number
 from rknn_tts.present import measurement_table
@@ -34,9 +35,19 @@ def listening_section(hearing: Hearing) -> Section:
     return Section(ANCHOR, TITLE, tuple(_elements(hearing)))
 
 
-def silent_section(why: str) -> Section:
-    """Why nothing was heard."""
-    return Section(ANCHOR, TITLE, (Notice("no sample", why, "warn"),))
+def silent_section(why: str, found: Simulated | None = None, unfound: str = "") -> Section:
+    """Why nothing was heard; instead, how the simulator's arrays agree, or why that is not known."""
+    elements: list[Element] = [Notice("no sample", why, "warn")]
+    if found is not None:
+        caption = (
+            f"The simulator against {found.against}, along each output's last axis, over all {found.runs} runs that "
+            "it is judged on."
+        )
+        elements.append(axis_figure(found.curves, caption))
+        elements.append(Facts(tuple((name, _worst_text(along.worst, "place")) for name, along in found.curves)))
+    elif unfound:
+        elements.append(Notice("along an axis", unfound, "warn"))
+    return Section(ANCHOR, TITLE, tuple(elements))
 
 
 def _elements(hearing: Hearing) -> Iterator[Element]:
@@ -82,7 +93,8 @@ def _seams(count: int) -> str:
     return f"with the {count} seam{'s' * (count != 1)} between windows dashed"
 
 
-def _worst_text(worst: tuple[float, float] | None) -> str:
+def _worst_text(worst: tuple[float, float] | None, unit: str = "s") -> str:
     if worst is None:
         return "no block differs"
-    return f"the worst block has {number(worst[0])} dB, at {worst[1]:.2f} s"
+    where = f"{worst[1]:.2f} s" if unit == "s" else f"{unit} {worst[1]:.0f}"
+    return f"the worst block has {number(worst[0])} dB, at {where}"

@@ -78,7 +78,7 @@ def subjects_at(words: Sequence[str], workdir: Path) -> Subjects:
     """
     alone = len(words) == 1 and Path(words[0]).is_file() and _set_in(Path(words[0])) is None
     if alone:
-        return Subjects((_subject(Path(words[0]), Path(words[0]).name, workdir),), (), None, compared=False)
+        return Subjects((_subject(Path(words[0]), Path(words[0]).stem, workdir),), (), None, compared=False)
     engines: dict[Path, Subject] = {}
     sets: list[SharedBy] = []
     for word in words:
@@ -103,15 +103,15 @@ def _places(path: Path) -> Iterator[tuple[Path, str]]:
         if not engines:
             raise UserInput(f"{path}: there is no engine in this folder; name {KINDS}.")
         for found in (*engines, *sorted(path.rglob("*.set.json"))):
-            yield found, found.relative_to(path).as_posix()
+            yield found, found.relative_to(path).with_suffix("").as_posix()
         return
     if not path.is_file():
         raise UserInput(f"{path}: there is no such file; name {KINDS}.")
-    yield path, path.name
+    yield path, path.stem
     members = _set_in(path)
     for member in members.members if members else ():
         manifest = path.with_name(PurePosixPath(member).name or "member")
-        yield manifest, manifest.name
+        yield manifest, manifest.stem
 
 
 def _tolerant(path: Path, name: str, workdir: Path) -> Subject:

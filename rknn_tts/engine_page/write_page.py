@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from contracts.errors import RknnTtsError, UserInput
+from contracts.errors import Refusal, RknnTtsError, UserInput
 from contracts.files import write_whole
 from contracts.manifest import Manifest
 from converters.stages import Sentence
@@ -18,6 +18,7 @@ from rknn_tts.engine_page.listening import listening_section, silent_section
 from rknn_tts.engine_page.render import is_page, page_html
 from rknn_tts.engine_page.reproducing import reproducing_section
 from rknn_tts.engine_page.sections import badges_of, sections_of
+from rknn_tts.engine_page.simulated import simulated
 from rknn_tts.engine_page.subjects import Subject, Subjects, subjects_at
 from rknn_tts.layer_file import layers_of
 from rknn_tts.places import ANOTHER_PLACE, check_folder, make_folder
@@ -87,13 +88,14 @@ def write_page(request: Request, say: Say) -> WrittenPage:
     wanted = _Wanted(not request.no_sample, request.checkpoint, sentence, bool(asked) and not subjects.compared)
     steps = open_steps(request.force, say.note)
     notes: list[str] = []
+    anchors = [f"engine-{number + 1}" if one.found else "" for number, one in enumerate(subjects.engines)]
     parts = tuple(
-        _part(number, subject, request, wanted, steps, say, notes)
-        for number, subject in enumerate(subjects.engines)
-        if subject.found is not None
+        _part(anchor, subject, request, wanted, steps, say, notes)
+        for anchor, subject in zip(anchors, subjects.engines, strict=True)
+        if anchor
     )
     say.step("drawing the page")
-    data = page_html(_page(subjects, parts))
+    data = page_html(_page(subjects, anchors, parts))
     make_folder(place.parent)
     write_whole(place, data)
     names = tuple(subject.name for subject in subjects.engines)
@@ -134,18 +136,18 @@ def _check_replaced(place: Path, subjects: Subjects) -> None:
         raise UserInput(f"{place}: is no page of rknn-tts, and would be replaced; {ANOTHER_PLACE}.")
 
 
-def _page(subjects: Subjects, parts: tuple[EnginePart, ...]) -> Page:
+def _page(subjects: Subjects, anchors: list[str], parts: tuple[EnginePart, ...]) -> Page:
     if not subjects.compared:
         (part,) = parts
         return Page(part.name, _MODELLED, (), parts)
     count = len(subjects.engines)
     where = f" in {subjects.folder.name or subjects.folder}" if subjects.folder else ""
     title = f"{count} engine{'s' * (count != 1)}{where}"
-    return Page(title, _MODELLED, tuple(comparison_sections(subjects.engines, subjects.sets)), parts)
+    return Page(title, _MODELLED, tuple(comparison_sections(subjects.engines, anchors, subjects.sets)), parts)
 
 
 def _part(
-    number: int, subject: Subject, request: Request, wanted: _Wanted, steps: Steps, say: Say, notes: list[str]
+    anchor: str, subject: Subject, request: Request, wanted: _Wanted, steps: Steps, say: Say, notes: list[str]
 ) -> EnginePart:
     """An engine's part of the page; `notes` gets what is missing."""
     found = subject.found
@@ -162,7 +164,7 @@ def _part(
         sections.append(reproducing_section(manifest, "" if folder == "." else folder, command, request))
     what = stage_text(manifest.family, manifest.stage, manifest.role) + f", {manifest.target}" if manifest else "engine"
     badges = badges_of(manifest.verdicts) if manifest else ()
-    return EnginePart(f"engine-{number + 1}", subject.name, what, badges, tuple(sections))
+    return EnginePart(anchor, subject.name, what, badges, tuple(sections))
 
 
 def _hearing(
@@ -177,5 +179,13 @@ def _hearing(
         if wanted.insisted:
             raise
         notes.append(f"{subject.name} is not heard: {error}")
-        return silent_section(f"Nothing is heard of it: {error}"), None
+        return _silent(subject, manifest, f"Nothing is heard of it: {error}", steps, say), None
     return listening_section(found), found.command
+
+
+def _silent(subject: Subject, manifest: Manifest, why: str, steps: Steps, say: Say) -> Section:
+    """The section of an engine that is not heard: what the simulator gave, where that is at hand."""
+    try:
+        return silent_section(why, simulated(manifest, subject.engine, steps, say))
+    except Refusal as error:
+        return silent_section(why, unfound=f"Nothing is drawn: {error}")
