@@ -15,10 +15,11 @@ from rknn_tts_runtime.backends.engine import Array, MemoryUse
 from rknn_tts_runtime.backends.npu import NpuBackend
 from rknn_tts_runtime.faults import BadInput, Mismatch, RunFault
 from rknn_tts_runtime.manifest import EngineManifest, read_manifest
+from rknn_tts_runtime.window_cover import BEGINNING, BETWEEN, END, place_input
 
 from contracts.contract import short_contract
 from tests.docs.pages import ROOT
-from tests.runtime.engine_folders import CONTRACT, write_engine
+from tests.runtime.engine_folders import CONTRACT, TRIMMED_CONTRACT, write_engine
 from tests.runtime.npu.fake_npu import VERSION, FakeNpu, Run
 
 rng = np.random.default_rng(0)
@@ -69,6 +70,20 @@ def test_engine_gives_what_its_twin_gives(fake_npu: FakeNpu, manifest: EngineMan
     engine.close()
     with pytest.raises(RunFault, match="was closed"):
         engine.run(FEEDS[0])
+
+
+def test_a_trimmed_engine_is_told_where_its_window_stands(fake_npu: FakeNpu, tmp_path: Path, machine: Path) -> None:
+    manifest = read_manifest(write_engine(tmp_path, TRIMMED_CONTRACT, TRIMMED_CONTRACT).manifest)
+    feeds = [{**FEEDS[0], "place": place_input(place)} for place in (BEGINNING, BETWEEN, END)]
+    said = [np.full((1, 1, 1, 8), place, np.float32) for place in range(3)]
+    fake_npu.record(manifest, [(feed, {"audio": audio}) for feed, audio in zip(feeds, said, strict=True)])
+    engine = NpuBackend(fake_npu.library, root=machine).open(manifest)
+    for feed, audio in zip(feeds, said, strict=True):
+        assert engine.run(feed)["audio"].tolist() == audio.tolist()
+    engine.close()
+    plain = read_manifest(write_engine(tmp_path, TRIMMED_CONTRACT, replace(TRIMMED_CONTRACT, trim=None)).manifest)
+    with pytest.raises(Mismatch, match="its trim is none by the contract inside it, and 4 by its manifest"):
+        NpuBackend(fake_npu.library, root=machine).open(plain)
 
 
 def test_results_of_runs_are_arrays_of_their_own(fake_npu: FakeNpu, manifest: EngineManifest, machine: Path) -> None:
