@@ -23,8 +23,9 @@ OTHER_OPTIONS = {"--help", "--version", "--dec-mask"}
 THEIRS = {
     "reference-flags.md": {flag for flags in REFERENCE.values() for flag in flags} | {"--global-stats"},
     "plans.md": {"--session-option"},
+    "ci.md": {"--check", "--strict"},
 }
-"""By page, options of the reference that it translates."""
+"""By page, options of others: of the reference that it translates, of sha256sum."""
 
 _OPTION = re.compile(r"(?<![\w-])--[a-z]+(?:-[a-z]+)*")
 _VARIABLE = re.compile(r"RKNN_TTS_[A-Z_]+")

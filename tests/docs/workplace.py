@@ -27,7 +27,7 @@ CHOIR = Path("voices/choir.onnx")
 
 CHOIR_RECIPE = Recipe(speakers=2)
 
-_LINKED = ("rknn-tts", "Makefile", ".venv")
+_LINKED = ("rknn-tts", "Makefile", ".venv", "environments", "mkdocs.yml", "docs")
 _TIMEOUT_S = 300
 _FROM_OUTER_MAKE = ("MAKEFLAGS", "MAKELEVEL", "MFLAGS", "MAKEOVERRIDES", "RKNN_TTS_MAKE_OVERRIDES")
 
