@@ -11,7 +11,7 @@ from converters.kokoro.decoding import decode_by, inner_windows, run_whole, wind
 from converters.kokoro.evidence import feed_of, windows_of
 from converters.kokoro.geometry import FULL, GAP
 from converters.kokoro.opening import Opening, contract_of, notes_of
-from converters.kokoro.sine_reach import reach_verdicts, reaches_of, sine_cuts
+from converters.kokoro.sine_reach import reach_verdicts, reaches_of, sine_cuts, sine_forms
 from converters.kokoro.source_proof import source_equalities
 from converters.kokoro.speaking import sample_of
 from converters.stages import Equality, Evidence, StageExport
@@ -74,6 +74,7 @@ def full_export(opening: Opening) -> StageExport:
         notes=notes_of(opening),
         evidence=proof,
         cuts=sine_cuts(opening, model, reaches),
+        forms=sine_forms(opening, model, reaches),
         references=({SPECTROGRAM: decode_by(opening.original, geometry)(middle)},),
         sample=lambda sentence: sample_of(opening, opening.other_sentences[0], FULL),
     )

@@ -9,7 +9,7 @@ from converters.kokoro.decoding import decode_by, run_masked
 from converters.kokoro.evidence import padded_feed_of
 from converters.kokoro.geometry import SHORT
 from converters.kokoro.opening import Opening, contract_of, notes_of
-from converters.kokoro.sine_reach import reach_verdicts, reaches_of, sine_cuts
+from converters.kokoro.sine_reach import reach_verdicts, reaches_of, sine_cuts, sine_forms
 from converters.kokoro.source_proof import source_equalities
 from converters.kokoro.speaking import sample_of
 from converters.stages import Evidence, StageExport
@@ -77,6 +77,7 @@ def short_export(opening: Opening) -> StageExport:
         notes=notes_of(opening),
         evidence=proof,
         cuts=sine_cuts(opening, model, reaches),
+        forms=sine_forms(opening, model, reaches),
         references=tuple({SPECTROGRAM: decode_by(opening.original, geometry)(item)} for item in (parts[0], padded)),
         sample=lambda sentence: sample_of(opening, said, SHORT),
     )

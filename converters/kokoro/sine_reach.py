@@ -13,8 +13,11 @@ from converters.kokoro.utterances import FloatArray
 from converters.sine_reach import reach_verdict, reaches_for
 from models.kokoro.runs import Seam, run, watched_sines
 from surgery.declaration import Pass
-from surgery.rewrite_sines import rewrite_sines
+from surgery.rewrite_sines import CONVOLVED, rewrite_sines
 from surgery.sine_forms import FOLDED
+
+CONVOLVED_STEPS = (0, 1, 2)
+"""So many of a sine's affine steps, the last ones, are convolutions in its other forms; all are in the usual one."""
 
 
 def reaches_of(opening: Opening, seams: Sequence[Seam]) -> list[FloatArray]:
@@ -41,6 +44,37 @@ def sine_cuts(
     opening: Opening, model: ir.Model, reaches: Sequence[FloatArray]
 ) -> Callable[[str | None], tuple[Pass, ...]]:
     """The stage's own cuts for a target: its sines."""
+    reach = _reach(opening, model, reaches)
+    return lambda target: (rewrite_sines(form=opening.geometry.form, reach_pi=reach, target=target),)
+
+
+def sine_forms(
+    opening: Opening, model: ir.Model, reaches: Sequence[FloatArray]
+) -> Callable[[str | None], dict[str, dict[str, Pass | None]]]:
+    """Its other forms: fewer of a sine's steps as convolutions, which read less and take cycles (docs/sine.md)."""
+    form, reach = opening.geometry.form, _reach(opening, model, reaches)
+
+    def forms(target: str | None) -> dict[str, dict[str, Pass | None]]:
+        if target not in CONVOLVED or form not in FOLDED:
+            return {}
+        return {
+            "rewrite_sines": {
+                f"{form.value}, {most} convolved": rewrite_sines(
+                    form=form, reach_pi=reach, target=target, convolved=most
+                )
+                for most in CONVOLVED_STEPS
+            }
+        }
+
+    return forms
+
+
+def _reach(opening: Opening, model: ir.Model, reaches: Sequence[FloatArray]) -> dict[str, FloatArray]:
+    """How far each sine of the graph goes, by the name of its output.
+
+    Raises:
+        Refusal: the graph's sines are not the module's.
+    """
     sines = [str(node.outputs[0].name) for node in model.graph if node.op_type == "Sin"]
     if not sines or len(sines) % len(reaches):
         raise Refusal(
@@ -48,5 +82,4 @@ def sine_cuts(
             "of torch exports it otherwise."
         )
     # Windows inside the graph have the module's sines once each, in its order.
-    reach = {name: reaches[place % len(reaches)] for place, name in enumerate(sines)}
-    return lambda target: (rewrite_sines(form=opening.geometry.form, reach_pi=reach, target=target),)
+    return {name: reaches[place % len(reaches)] for place, name in enumerate(sines)}

@@ -91,6 +91,18 @@ def test_sines_stay_where_they_are_folded_on_other_sentences(opened: Opened, rol
 
 
 @pytest.mark.parametrize("role", ROLES)
+def test_sines_have_forms_of_fewer_convolutions_where_they_are_convolved(opened: Opened, role: str) -> None:
+    export = opened.export(role)
+    assert export.forms("rk3576") == export.forms(None) == {}
+    (cut,), (forms,) = export.cuts("rk3588"), [export.forms("rk3588")]
+    assert list(forms) == [cut.name]
+    assert list(forms[cut.name]) == ["triangle, 0 convolved", "triangle, 1 convolved", "triangle, 2 convolved"]
+    for form in forms[cut.name].values():
+        assert form is not None
+        assert form.declaration == cut.declaration  # the same bound
+
+
+@pytest.mark.parametrize("role", ROLES)
 def test_graph_gives_what_the_original_does_on_every_feed(opened: Opened, role: str) -> None:
     export = opened.export(role)
     session = open_session(export.model)
