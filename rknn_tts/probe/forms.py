@@ -13,7 +13,17 @@ from numpy.typing import NDArray
 
 from contracts.seed import SEED
 from converters.stages import OpenSession
-from rknn_tts.probe.specimens import ABSOLUTE, ABSOLUTE_AS_LEAKY, MASKED_FRAMES, RELATIVE, SNAKE, decoder_mask
+from rknn_tts.probe.specimens import (
+    ABSOLUTE,
+    ABSOLUTE_AS_LEAKY,
+    MASKED_FRAMES,
+    PLACED,
+    PLACED_AS_SUM,
+    PLACES,
+    RELATIVE,
+    SNAKE,
+    decoder_mask,
+)
 from rknn_tts.specimens import SPECIMENS, Specimen, specimen_model
 from surgery.declaration import Pass
 from surgery.fuse_instance_norm import fuse_instance_norm
@@ -30,6 +40,9 @@ from surgery.sine_forms import Form
 
 MASK = "mask"
 """The input of a specimen that is a mask: ones, then zeros."""
+
+PLACE = "place"
+"""The input of a specimen that tells where a window stands, as one number in three: here between others."""
 
 REAL_SHARE = 0.75
 """Of a mask: so much of it is ones."""
@@ -92,7 +105,7 @@ class OperatorForm:
         return graph_of(self.original)
 
     def feed(self) -> Arrays:
-        """Seeded inputs: normal numbers, and a mask of ones and zeros."""
+        """Seeded inputs: normal numbers, a mask of ones and zeros, and the place between other windows."""
         rng = np.random.default_rng(SEED)
         feed: Arrays = {}
         for value in self.model().graph.inputs:
@@ -100,6 +113,8 @@ class OperatorForm:
             drawn = rng.standard_normal(shape)
             if value.name == MASK:
                 drawn = np.broadcast_to(np.arange(shape[-1]) < REAL_SHARE * shape[-1], shape)
+            if value.name == PLACE:
+                drawn = np.eye(PLACES)[1].reshape(shape)
             feed[str(value.name)] = drawn.astype(np.float32)
         return feed
 
@@ -237,6 +252,14 @@ FORMS: tuple[OperatorForm, ...] = (
         lambda target: (mask_decoder(MASK),),
         _hits("mask_decoder"),
         shorter=decoder_mask,
+    ),
+    OperatorForm(
+        "place_crop",
+        "the middle of a window's steps as a sum of three parts by what an input tells, against a Slice",
+        PLACED,
+        lambda target: (),
+        _hits("trim_decoder"),
+        PLACED_AS_SUM,
     ),
     OperatorForm(
         "pooled_statistics",

@@ -3,6 +3,8 @@ attention as VITS's exporters write it."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -128,3 +130,44 @@ def decoder_mask(frames: int) -> Specimen:
         },
         {"b_before": np.linspace(-0.5, 0.5, CHANNELS), "b_behind": np.linspace(-0.5, 0.5, _HALF)},
     )
+
+
+PLACED_STEPS, SPARED_STEPS = 1712, 80
+"""Of a Piper decoder of 256 frames behind its first upsampling, and what a crop takes off either side."""
+
+PLACES = 3
+"""Where a window stands in its utterance: at the beginning, between others, at the end."""
+
+_KEPT_STEPS = PLACED_STEPS - 2 * SPARED_STEPS
+
+
+def _placed(body: str, constants: Mapping[str, object]) -> Specimen:
+    return Specimen(
+        "the context of a decoder's window, dropped behind the first upsampling (Piper, window 256)",
+        f"specimen (float[1,{CHANNELS},{PLACED_STEPS}] x, float[1,{PLACES},1,1] place)"
+        f" => (float[1,{CHANNELS},{_KEPT_STEPS}] y) {{\n{_BEFORE}{body}{_BEHIND.format(value='kept')}}}",
+        _ENDS,
+        {"axis": [2], **constants},
+    )
+
+
+PLACED = _placed("kept = Slice (h, start, end, axis)\n", {"start": [SPARED_STEPS], "end": [SPARED_STEPS + _KEPT_STEPS]})
+"""Between two windows: the steps in the middle."""
+
+PLACED_AS_SUM = _placed(
+    "".join(
+        f"picked{n} = Conv <kernel_shape = [1, 1]> (place, pick{n})\n"
+        f"share{n} = Reshape (picked{n}, share_sizes)\n"
+        f"part{n} = Slice (h, start{n}, end{n}, axis)\n"
+        f"chosen{n} = Mul (part{n}, share{n})\n"
+        for n in range(PLACES)
+    )
+    + "begin_or_between = Add (chosen0, chosen1)\nkept = Add (begin_or_between, chosen2)\n",
+    {
+        "share_sizes": [1, CHANNELS, 1],
+        **{f"pick{n}": np.tile(np.eye(PLACES)[n].reshape(1, PLACES, 1, 1), (CHANNELS, 1, 1, 1)) for n in range(PLACES)},
+        **{f"start{n}": [n * SPARED_STEPS] for n in range(PLACES)},
+        **{f"end{n}": [n * SPARED_STEPS + _KEPT_STEPS] for n in range(PLACES)},
+    },
+)
+"""As `surgery.trim_decoder` writes it."""

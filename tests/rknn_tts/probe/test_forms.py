@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,12 @@ import pytest
 from onnx import helper
 
 from rknn_tts.probe.forms import ALL, AUTO, FORMS, NONE, REAL_SHARE, OperatorForm, chosen_forms, read_twin
+from rknn_tts.probe.specimens import PLACED_AS_SUM
+from rknn_tts.specimens import specimen_model
 from surgery.catalogue import CATALOGUE
+from surgery.trim_decoder import trim_decoder
 from tests.gates.small_graphs import constant, model, tensor
+from tests.surgery.refusals import small_decoder
 
 
 def twin(*nodes: onnx.NodeProto, hits: dict[str, int] | None = None, weight: tuple[int, ...] = (4, 1, 1)) -> list[str]:
@@ -55,6 +60,7 @@ def test_form_is_used_when_a_node_tells(
         ({"rewrite_long_transposed_conv": 1}, ["polyphase_shuffle"]),
         ({"rewrite_relative_attention": 12, "rewrite_masked_choices": 6}, ["relative_attention", "masked_choices"]),
         ({"mask_decoder": 40}, ["decoder_mask"]),
+        ({"trim_decoder": 2}, ["place_crop"]),
         ({"rewrite_transposed_conv": 0, "normalise_header": 1}, []),
     ],
 )
@@ -93,5 +99,16 @@ def test_feed_is_the_same_each_time_and_a_mask_is_ones_then_zeros(form: Operator
             real = int(np.ceil(REAL_SHARE * array.shape[-1]))
             assert array[..., :real].all()
             assert not array[..., real:].any()
+        elif name == "place":
+            assert array.ravel().tolist() == [0, 1, 0]
         else:
             assert 0.9 < array.std() < 1.1
+
+
+def test_crop_by_place_is_written_as_its_pass_does() -> None:
+    done = trim_decoder("y_mask", 3, 2).rewrite(small_decoder(pads=[1, 1]))
+    assert done.hits == 1
+    crop = Counter(made.op_type for made in done.model.graph if (made.name or "").startswith("trim_decoder/"))
+    assert crop == Counter(Conv=3, Reshape=3, Slice=3, Mul=3, Add=2)
+    written = Counter(made.op_type for made in specimen_model(PLACED_AS_SUM).graph.node)
+    assert written - Counter(Conv=2) == crop  # one convolution ahead, and one behind

@@ -32,6 +32,7 @@ SIMULATED_DB = {
     "relative_attention": 63.8,
     "masked_choices": 66.3,
     "decoder_mask": 67.0,
+    "place_crop": 67.7,
     "pooled_statistics": 64.5,
 }
 """What rknn-toolkit2 2.3.2 simulates of them for rk3588 (measured)."""
@@ -125,6 +126,7 @@ def relative(name: str) -> Array:
 RIGHT: dict[str, Callable[[str], Array]] = {
     **dict.fromkeys(("sine_triangle", "sine_fine", "sine_soft"), around(snake)),
     "absolute_value": around(lambda h, have, feed: np.abs(h)),
+    "place_crop": around(lambda h, have, feed: h[:, 80:-80]),
     "instance_norm": around(instance_norm),
     "layer_norm": around(layer_norm),
     "pooled_statistics": around(masked_norm),
@@ -194,6 +196,11 @@ def unmasked(graph: MicroGraph) -> dict[str, Array]:
     return run(graph.model, feed)
 
 
+def at_another_place(graph: MicroGraph) -> dict[str, Array]:
+    feed = {name: np.roll(array, 1, axis=1) if name == "place" else array for name, array in graph.feeds[0].items()}
+    return run(graph.model, feed)
+
+
 WRONG: dict[str, Callable[[MicroGraph], dict[str, Array]]] = {
     "sine_triangle": lambda graph: run(leaky(graph.model, 0.0), graph.feeds[0]),
     "sine_fine": lambda graph: run(leaky(graph.model, 1.0), graph.feeds[0]),
@@ -208,6 +215,7 @@ WRONG: dict[str, Callable[[MicroGraph], dict[str, Array]]] = {
     ),
     "masked_choices": unmasked,
     "decoder_mask": unmasked,
+    "place_crop": at_another_place,
     "pooled_statistics": unmasked,
 }
 """A Relu for an absolute value, a fold that is left out, a shift, an order or a mask that is lost."""
