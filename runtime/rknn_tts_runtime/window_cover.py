@@ -142,7 +142,9 @@ def cover_utterance(frames: int, rungs: Sequence[Rung]) -> list[CoverStep]:
 def walk_cover(
     runs: Sequence[RunRung], arrays: Sequence[FloatArray], rungs: Sequence[Rung], hop: int
 ) -> Iterator[tuple[CoverStep, npt.NDArray[Any]]]:
-    """Decode an utterance window by window, each by its rung, yielding each step with the samples it emits.
+    """Decode an utterance window by window, each by its rung, giving each step with the samples it emits.
+
+    What the utterance is covered by is settled before anything runs.
 
     Args:
         runs: what runs each rung, in their order.
@@ -150,8 +152,8 @@ def walk_cover(
         rungs: the ladder.
         hop: samples per frame.
 
-    Yields:
-        The step and its samples `[(emit_stop - emit_start) * hop]`.
+    Returns:
+        Each step and its samples `[(emit_stop - emit_start) * hop]`.
 
     Raises:
         BadInput: as `cover_utterance`.
@@ -165,7 +167,13 @@ def walk_cover(
     lengths = {array.shape[-1] if array.ndim else 0 for array in arrays}
     if len(lengths) != 1:
         raise ValueError(f"the arrays to cut must have one common number of frames, not {sorted(lengths)}")
-    for step in cover_utterance(lengths.pop(), rungs):
+    return _walk(cover_utterance(lengths.pop(), rungs), runs, arrays, rungs, hop)
+
+
+def _walk(
+    steps: Sequence[CoverStep], runs: Sequence[RunRung], arrays: Sequence[FloatArray], rungs: Sequence[Rung], hop: int
+) -> Iterator[tuple[CoverStep, npt.NDArray[Any]]]:
+    for step in steps:
         rung = rungs[step.rung]
         given = place_input(step.place) if rung.trim is not None else None
         windows = [cut_window(array, step.start, step.valid, rung.width) for array in arrays]

@@ -23,7 +23,7 @@ from rknn_tts_runtime.ladders import rungs_of, window_of
 from rknn_tts_runtime.manifest import EngineManifest, manifest_of
 from rknn_tts_runtime.plans.plan import Component, Plan
 from rknn_tts_runtime.speaking.stopwatch import Stopwatch
-from rknn_tts_runtime.window_cover import RunRung, cover_utterance, walk_cover
+from rknn_tts_runtime.window_cover import RunRung, walk_cover
 from rknn_tts_runtime.windows import FloatArray
 
 LATENT, MASK = "z", "y_mask"
@@ -78,7 +78,6 @@ class WindowDecoder:
         """
         self._check(latent, mask, given)
         beside: dict[str, Array] = {name: given[name] for name in self.given}
-        cover_utterance(latent.shape[-1], self._rungs)  # what it refuses is told now, not with the first sample
         runs = [self._run_of(place, beside, stopwatch) for place in range(len(self._engines))]
         return (samples for _, samples in walk_cover(runs, [latent, mask], self._rungs, self.hop))
 
