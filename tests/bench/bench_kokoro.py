@@ -118,7 +118,7 @@ def plain_masked_norm(mask: Tensor) -> Norm:
 
 
 def test_full_over_the_reference_design(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    theirs = built(reference_design(), owed(), tmp_path / "theirs")
+    theirs = built(reference_design(random_generator(pi)), owed(), tmp_path / "theirs")
     model = full()
     reach = dict(zip(sine_sites(model), REACHES, strict=True))
     sines = rewrite_sines(Form.TRIANGLE, reach, target=TARGET)
@@ -143,9 +143,8 @@ def table(ours: Cost, theirs: Cost) -> list[str]:
     return [*lines, f"ratio {same:.3f} where both emit 72 (at most {BOUND:g}), {default:.3f} by default; {published}"]
 
 
-def reference_design() -> ir.Model:
-    """The generator as the reference exports it, masks and all."""
-    generator = random_generator(pi)  # a half turn counts pi: alpha is 1
+def reference_design(generator: Generator) -> ir.Model:
+    """`generator`, in whose sines a half turn counts pi (alpha is 1), as the reference exports it, masks and all."""
     for module in generator.modules():
         for name, child in module.named_children():
             if isinstance(child, Snake):

@@ -14,6 +14,7 @@ import pytest
 
 from engine.cache import CACHE_FOLDER
 from rknn_tts.steps import CHECKPOINTS_FOLDER, ROOT
+from tests.bench import reach_kokoro, reach_qwen3
 from tests.bench.reach_figures import Row, lines_of, write_rows
 from tests.bench.reach_vits import Voice, five_seconds, ours, reference
 
@@ -30,12 +31,15 @@ SAME_WALK = "five seconds by windows, against the whole decode"
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory, fetched_voice: Path) -> Path:
-    """Where all is built, with a cache that has the default voice."""
+def folder(
+    tmp_path_factory: pytest.TempPathFactory, fetched_voice: Path, fetched_kokoro: Path, fetched_kokoro_voices: Path
+) -> Path:
+    """Where all is built, with a cache that has the default checkpoints."""
     made = tmp_path_factory.mktemp("reach")
     checkpoints = made / "cache" / CHECKPOINTS_FOLDER
     checkpoints.mkdir(parents=True)
-    (checkpoints / fetched_voice.name).symlink_to(fetched_voice)
+    for fetched in (fetched_voice, fetched_kokoro, fetched_kokoro_voices):
+        (checkpoints / fetched.name).symlink_to(fetched)
     return made
 
 
@@ -66,6 +70,27 @@ def test_inflect_decoder(folder: Path, capsys: pytest.CaptureFixture[str]) -> No
     row = Row(
         "Inflect decoder", "frame", mine, reference(INFLECT, said, folder / "inflect-theirs"),
         {"mcycles": 0.70, "rw_mb": 0.85, "modelled_ms": 0.75}, 0, SAME_WALK,
+    )  # fmt: skip
+    shown([row], capsys)
+    assert row.faults == []
+
+
+@pytest.mark.usefixtures("in_cache")
+def test_kokoro_generator(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    row = Row(
+        "Kokoro generator, full", "frame",
+        reach_kokoro.ours(folder / "kokoro"), reach_kokoro.reference(folder / "kokoro-theirs"),
+        {"mcycles": 0.85, "rw_mb": 0.80, "modelled_ms": 0.45}, 5, "one window, against the original generator",
+    )  # fmt: skip
+    shown([row], capsys)
+    assert row.faults == []
+
+
+@pytest.mark.usefixtures("in_cache")
+def test_qwen3_step(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    row = Row(
+        "Qwen3 step", "code", reach_qwen3.ours(folder / "qwen3"), reach_qwen3.reference(folder / "qwen3-theirs"),
+        reach_qwen3.BOUNDS, 10, "audio of the step of 16 codes, against the whole decode", reach_qwen3.WHY_MISSED,
     )  # fmt: skip
     shown([row], capsys)
     assert row.faults == []

@@ -96,7 +96,7 @@ def voice(fetched_voice: Path, tmp_path_factory: pytest.TempPathFactory) -> Path
     for file in (VOICE.file, f"{VOICE.file}.json"):
         shutil.copy(fetched_voice / file, folder / file)
     checkpoint = Checkpoint(path, Source(path.name, digest_of(path), "checkpoint"))
-    write_export(folder, open_decoder(checkpoint, StageOptions(window=109), open_session))
+    write_export(folder, open_decoder(checkpoint, StageOptions(window=109), open_session)(""))
     plan_of(folder, decoder={"main": ENGINE})
     return folder
 

@@ -75,7 +75,7 @@ def built_reference(codes: int, target: str, folder: Path) -> Cost:
     folder.mkdir()
     graph, log = folder / "step.onnx", folder / "build.log"
     with ProcessPoolExecutor(1, get_context("spawn")) as apart:  # its gigabytes are needed when the builds run
-        nodes = apart.submit(_export_reference, codes, graph).result()
+        nodes = apart.submit(export_reference, codes, graph).result()
     build = build_engine(
         BuildRequest(
             onnx=graph, target=target, toolkit=DEFAULT_TOOLKIT, converter_python=converter_python(),
@@ -139,8 +139,8 @@ def _overflows(fields: tuple[RegtaskCount, ...]) -> dict[str, Any]:
     }
 
 
-def _export_reference(codes: int, graph: Path) -> int:
-    """Writes the graph; how many nodes it has."""
+def export_reference(codes: int, graph: Path) -> int:
+    """Writes the reference's step of `codes`, on the random weights, into the file `graph`; how many nodes it has."""
     decoder = decoder_of(stand_in(TRUE_CONFIG, 0), TRUE_CONFIG)
     with torch.no_grad():
         model = exported(ReferenceStep(decoder, HIDDEN), codes, reference_numel_walked(TRUE_CONFIG))

@@ -15,7 +15,6 @@ import onnx_ir as ir
 from numpy.typing import NDArray
 
 from contracts.manifest import ENGINE_SCHEMA, Layers
-from converters.stages import StageExport
 from cost.summary import summarise_layers
 from engine.build import build_engine
 from engine.environment import converter_python
@@ -23,7 +22,7 @@ from engine.request import BuildRequest
 from environments.locks import DEFAULT_TOOLKIT
 from logs.layer_table import parse_layer_table
 from logs.lines import clean_lines
-from rknn_tts.checkpoint_to_onnx import open_conversions
+from rknn_tts.checkpoint_to_onnx import Conversion, open_conversions
 from rknn_tts.progress import PlainSay
 from rknn_tts.request import Request
 from rknn_tts.steps import ROOT
@@ -61,12 +60,10 @@ def built_bare(graph: ir.Model | Path, folder: Path, feeds: Sequence[Mapping[str
     return Bare(summarise_layers(table, log.name), result.simulated)
 
 
-def opened(family: str, checkpoint: str | None, window: int, context: int) -> StageExport:
-    """A decoder's checkpoint, opened for one window."""
-    asked = Request(
-        command="engine", family=family, checkpoint=checkpoint, target=TARGET, window=window, context=context
-    )
-    return open_conversions(asked, TARGET, PlainSay(sys.stderr))[0].opened
+def conversions(family: str, checkpoint: str | None, **options: Any) -> tuple[Conversion, ...]:
+    """A checkpoint on its way to its engines."""
+    asked = Request(command="engine", family=family, checkpoint=checkpoint, target=TARGET, **options)
+    return open_conversions(asked, TARGET, PlainSay(sys.stderr))
 
 
 def made_by_the_command(folder: Path, *words: str) -> list[Path]:

@@ -25,7 +25,7 @@ from converters.vits_windows import AUDIO, LATENT, MASK
 from gates.session import Session
 from gates.snr import snr_db
 from surgery.fold_with_onnxslim import fold_with_onnxslim
-from tests.bench.reach_builds import built_bare, made_by_the_command, opened
+from tests.bench.reach_builds import built_bare, conversions, made_by_the_command
 from tests.bench.reach_figures import Side, side_of
 
 Array = NDArray[Any]
@@ -67,11 +67,11 @@ class Spoken:
 
 def five_seconds(voice: Voice) -> Spoken:
     """What the stage itself is judged on, of that length."""
-    window = opened(voice.family, voice.checkpoint, voice.window, voice.context).contract.window
+    window = _opened(voice, voice.window).contract.window
     assert window is not None
     assert window.sample_rate is not None
     frames = round(SECONDS * window.sample_rate / window.hop)
-    export = opened(voice.family, voice.checkpoint, frames, voice.context)
+    export = _opened(voice, frames)
     feed = export.feeds[0]
     whole = Session(export.model).run(feed)[AUDIO]
     return Spoken(feed, np.asarray(whole).reshape(-1), window.hop)
@@ -79,7 +79,7 @@ def five_seconds(voice: Voice) -> Spoken:
 
 def reference(voice: Voice, said: Spoken, folder: Path) -> Side:
     """The graph as it was cut, at the reference's window."""
-    export = opened(voice.family, voice.checkpoint, voice.window, voice.context)
+    export = _opened(voice, voice.window)
     graph = fold_with_onnxslim().rewrite(_static(export)).model
     wanted = [str(value.name) for value in graph.graph.inputs]
     rung = Rung(voice.window, voice.context, voice.context, None, False, 1.0)
@@ -124,6 +124,11 @@ def _serving(cover: Sequence[CoverStep]) -> int:
     for step in cover:
         emitted[step.rung] += step.emit_stop - step.emit_start
     return emitted.most_common(1)[0][0]
+
+
+def _opened(voice: Voice, window: int) -> StageExport:
+    """For one window."""
+    return conversions(voice.family, voice.checkpoint, window=window, context=voice.context)[0].opened
 
 
 def _static(export: StageExport) -> Any:
