@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,7 +69,7 @@ def level_along(samples: Samples, sample_rate: int, block_s: float = BLOCK_S) ->
         return Along(centres, 10 * np.log10(power))
 
 
-def snr_along_axis(reference: Figures, measured: Figures, blocks: int) -> Along:
+def snr_along_axis(reference: NDArray[Any], measured: NDArray[Any], blocks: int) -> Along:
     """The ratio of arrays along the last of their axes that is longer than 1, in at most so many blocks of places.
 
     As of `snr_along`; a block's middle is a place on that axis.
