@@ -113,7 +113,7 @@ class Github:
         paths = [path.strip("/ ") for path in options["path"].split("\n") if path.strip()]
         target = self.store / options["name"]
         assert not target.exists(), f"{target.name} is handed in twice"
-        if len(paths) == 1:
+        if len(paths) == 1 and (machine.folder / paths[0]).is_dir():
             found = copy_paths(machine.folder / paths[0], ["."], target)
         else:
             found = copy_paths(machine.folder, paths, target)

@@ -118,6 +118,15 @@ def test_github_hands_an_engine_with_its_digests_and_verdicts_over(
     assert "| passed | simulator |" in told
 
 
+def test_github_hands_a_page_of_all_engines_over(compiled: tuple[Github, JobRun], tmp_path: Path) -> None:
+    service, _ = compiled
+    done = service.run("report", Machine(tmp_path / "reporting"))
+    assert done.succeeded, done.machine.output
+    page = (service.store / "report" / "report.html").read_text(encoding="utf-8")
+    for manifest in (service.store / f"engines-{TARGET}" / TARGET).glob("*.json"):
+        assert json.loads(manifest.read_text(encoding="utf-8"))["engine"]["sha256"] in page
+
+
 def test_github_shows_what_only_a_board_can_tell_as_skipped_and_stays_green(
     exported: tuple[Github, JobRun], tmp_path: Path
 ) -> None:
@@ -187,6 +196,9 @@ def test_gitlab_hands_an_engine_with_its_digests_and_verdicts_over(
     assert cases(handed / "reports/compile") == cases(compiled[0].store / f"verdicts-{TARGET}")
     assert cases(handed / "reports/export") == cases(compiled[0].store / "verdicts-export")
     assert not (second.folder / "voices").exists()
+    third = Machine(tmp_path / "reporting")
+    assert service.run("report", third), third.output
+    assert (service.store / "report" / "report.html").is_file()
 
 
 def test_gitlab_ends_red_with_the_verdicts_handed_over_when_nothing_can_be_compiled(
