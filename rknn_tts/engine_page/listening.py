@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 
 import numpy as np
@@ -58,7 +59,7 @@ def _elements(hearing: Hearing) -> Iterator[Element]:
     yield Players(
         tuple(Player(label, data_uri((spoken.folder / name).read_bytes(), "audio/wav")) for name, label in _PLAYED)
     )
-    yield measurement_table(spoken.heard.measurements)
+    yield dataclasses.replace(measurement_table(spoken.heard.measurements), title="The sample")
     rate = spoken.sample_rate
     seams_s = [seam / rate for seam in spoken.seams]
     by_windows = snr_along(spoken.windowed, spoken.engine, rate)

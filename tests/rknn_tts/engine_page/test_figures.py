@@ -27,7 +27,7 @@ ROWS = (
 ALONG = Along(np.asarray([0.0, 0.1, 0.2]), np.asarray([40.0, np.nan, np.inf]))
 
 
-def figures() -> list[Drawing]:
+def drawn() -> list[Drawing]:
     rng = np.random.default_rng(1)
     spectra = [Spectrogram(rng.normal(-50, 9, (8, 12)).astype(np.float32), 1.5, 8000.0) for _ in range(2)]
     return [
@@ -39,9 +39,14 @@ def figures() -> list[Drawing]:
     ]
 
 
+@pytest.fixture(scope="module")
+def figures() -> list[Drawing]:
+    return drawn()
+
+
 @pytest.mark.parametrize("number", range(5))
-def test_figure_is_one_element_whose_texts_are_texts(number: int) -> None:
-    drawing = figures()[number]
+def test_figure_is_one_element_whose_texts_are_texts(figures: list[Drawing], number: int) -> None:
+    drawing = figures[number]
     # The page's parser knows the namespace of links inside an SVG; XML has to be told.
     root = ET.fromstring(drawing.svg.replace("<svg ", '<svg xmlns:xlink="http://www.w3.org/1999/xlink" ', 1))
     assert root.tag == "svg"
@@ -53,19 +58,19 @@ def test_figure_is_one_element_whose_texts_are_texts(number: int) -> None:
     assert all(link.startswith(("#", "data:image/png;base64,")) for link in links)
 
 
-def test_figures_are_the_same_when_they_are_drawn_again() -> None:
-    assert figures() == figures()
+def test_figures_are_the_same_when_they_are_drawn_again(figures: list[Drawing]) -> None:
+    assert drawn() == figures
 
 
-def test_figures_take_their_colours_from_the_page() -> None:
-    for drawing in figures():
+def test_figures_take_their_colours_from_the_page(figures: list[Drawing]) -> None:
+    for drawing in figures:
         assert "var(--ink)" in drawing.svg
         assert re.findall("#0[0-9]0000", drawing.svg) == []
         assert re.search(r"\b20\d\d-\d\d-\d\d", drawing.svg) is None
 
 
-def test_figures_name_what_they_show() -> None:
-    operators, _, axis, _, bars = (drawing.svg for drawing in figures())
+def test_figures_name_what_they_show(figures: list[Drawing]) -> None:
+    operators, _, axis, _, bars = (drawing.svg for drawing in figures)
     escaped = "&lt;script&gt;alert(1)&lt;/script&gt; $x_{"
     assert "Slice (CPU)" in operators
     assert all(escaped in svg for svg in (operators, axis, bars))
