@@ -332,6 +332,8 @@ class StageExport:
             `padded_feeds`.
         forms: for a target, what may take the place of a pass in `cuts`, by that pass's name and a name of the form's
             own: it computes the same as far as the stage's gates tell, at another cost. None: the pass is left out.
+        added_inputs: for the simulator, what inputs that a pass adds hold with each of `feeds`; none at all: no pass
+            adds any.
     """
 
     stem: str
@@ -352,6 +354,7 @@ class StageExport:
     session: Callable[[], Session] | None = None
     calibration: tuple[Mapping[str, Array], ...] = ()
     forms: Callable[[str | None], Mapping[str, Mapping[str, Pass | None]]] = no_forms
+    added_inputs: tuple[Mapping[str, Array], ...] = ()
 
 
 Opened = Callable[[str], StageExport]

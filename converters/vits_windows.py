@@ -18,6 +18,9 @@ from converters.stages import Array, FloatArray, Session
 LATENT, MASK, AUDIO = "z", "y_mask", "audio"
 """Names of a decoder's inputs and its output."""
 
+PLACE = "place"
+"""Name of the input by which an engine of trimmed windows is told where in its utterance a window lies."""
+
 PADDED_PART = 3
 """Of a window with padding: one in so many frames is."""
 
@@ -50,6 +53,12 @@ class Latent:
         """Its first frames."""
         return Latent(self.latent[..., :frames], self.mask[..., :frames], self.given)
 
+    def repeated(self, frames: int) -> Latent:
+        """It again and again, up to `frames` frames."""
+        times = -(-frames // self.frames)
+        latent, mask = (np.tile(array, times)[..., :frames] for array in (self.latent, self.mask))
+        return Latent(np.ascontiguousarray(latent), np.ascontiguousarray(mask), self.given)
+
     def padded(self) -> Latent:
         """The same with its last third replaced by padding, as a walk pads a short utterance: zeros."""
         kept = self.frames - self.frames // PADDED_PART
@@ -75,8 +84,22 @@ class UsualWindow:
     widest: int
 
 
-def window_of(usual: UsualWindow, frames: int | None, context: int | None, hop: int, sample_rate: int | None) -> Window:
+def window_of(
+    usual: UsualWindow,
+    frames: int | None,
+    context: int | None,
+    hop: int,
+    sample_rate: int | None,
+    asked: str | None = None,
+) -> Window:
     """The window of `frames` with `context` on each side, the usual ones where the user says nothing.
+
+    Args:
+        usual: the stage's.
+        frames, context: what the user says.
+        hop: samples per frame.
+        sample_rate: samples per second.
+        asked: how the user wrote the width, where not as `--window`.
 
     Raises:
         UserInput: the context leaves nothing to emit, or the window is wider than can be checked.
@@ -84,12 +107,13 @@ def window_of(usual: UsualWindow, frames: int | None, context: int | None, hop: 
     context = usual.context if context is None else context
     frames = usual.emitted + 2 * context if frames is None else frames
     emitted = frames - 2 * context
+    asked = f"--window {frames}" if asked is None else asked
     if frames > usual.widest:
-        raise UserInput(f"--window {frames}: the widest window that can be checked has {usual.widest} frames.")
+        raise UserInput(f"{asked}: the widest window that can be checked has {usual.widest} frames.")
     if context < 0 or emitted < 1:
         raise UserInput(
-            f"--window {frames} --context {context}: a window needs room for the context on both sides and "
-            f"at least one frame to emit: --window {2 * max(context, 0) + 1} or more."
+            f"{asked} --context {context}: a window needs room for the context on both sides and "
+            f"at least one frame to emit: {asked.split()[0]} {2 * max(context, 0) + 1} or more."
         )
     return Window(frames, emitted, context, context, hop, sample_rate)
 

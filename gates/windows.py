@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from rknn_tts_runtime import WindowStep, walk_windows
-from rknn_tts_runtime.windows import RunWindow
+from rknn_tts_runtime.faults import BadInput
+from rknn_tts_runtime.window_cover import CoverStep, Rung, RunRung, walk_cover
 
-from contracts.contract import Window
+from contracts.contract import Trim, Window
 from contracts.errors import RknnTtsError
 from contracts.verdicts import Measurement, Verdict, failure
 from gates.snr import Comparison, compare_arrays, verdict_of, worst
@@ -56,28 +56,33 @@ class WindowReport:
 
 def window_gates(
     gate: str,
-    run: RunWindow,
+    run: RunRung,
     arrays: Sequence[NDArray[np.float32]],
     reference: Samples,
     window: Window,
     thresholds: Thresholds,
+    trim: Trim | None = None,
 ) -> WindowReport:
     """Judge the windowed decode of one utterance.
 
     Args:
         gate: the prefix of the gates' names: `GATE.whole`, `GATE.worst_interior`, `GATE.short`.
-        run: decodes one window, as `rknn_tts_runtime.walk_windows` calls it.
+        run: decodes one window, as `rknn_tts_runtime.window_cover.walk_cover` calls it.
         arrays: what is cut into windows, frames along the last axis: the latent [1, C, N] and its mask [1, 1, N].
         reference: samples of the full-length decode, N * hop of them in any shape.
         window: geometry.
         thresholds: the bounds.
+        trim: what of its context the graph drops.
 
     Returns:
         Verdicts for N >= W; for N < W one verdict or one measurement. What is owed and cannot run is a failed verdict.
     """
+    trimmed = None if trim is None else trim.frames
+    masked = thresholds.short_db is not None
+    rung = Rung(window.frames, window.left, window.right, trimmed, masked, cost=1.0)
     try:
-        walked = list(walk_windows(run, arrays, window.frames, window.left, window.right, window.hop))
-    except (RknnTtsError, ValueError) as error:
+        walked = list(walk_cover([run], arrays, [rung], window.hop))
+    except (RknnTtsError, BadInput, ValueError) as error:
         return WindowReport((failure(f"{gate}.whole", f"it could not run: {error}", unit="dB"),))
     steps = [step for step, _ in walked]
     frames = steps[-1].emit_stop
@@ -110,11 +115,11 @@ def _short(gate: str, whole: Comparison, frames: int, window: Window, threshold_
     return WindowReport((), (measurement,))
 
 
-def _whole_text(steps: Sequence[WindowStep], interior: int | None = None) -> str:
+def _whole_text(steps: Sequence[CoverStep], interior: int | None = None) -> str:
     text = f"{steps[-1].emit_stop} frames in {len(steps)} window{'s' * (len(steps) != 1)}"
     return f"{text}, none of them interior" if interior == 0 else text
 
 
-def _emitted(reference: Samples, step: WindowStep, hop: int) -> Samples:
+def _emitted(reference: Samples, step: CoverStep, hop: int) -> Samples:
     part: Samples = reference.reshape(-1)[step.emit_start * hop : step.emit_stop * hop]
     return part

@@ -28,7 +28,7 @@ from rknn_tts.carried import feeds_to_npz
 from rknn_tts.earning.choosing import Choosing, hits_of
 from rknn_tts.earning.offers import arranged, offers
 from rknn_tts.earning.table import entries_for
-from rknn_tts.export_step import Proof, finished_contract, prove
+from rknn_tts.export_step import Proof, finished_contract, prove, with_added_inputs
 from rknn_tts.extras import ensure_extras, pinned_text
 from rknn_tts.packaged import fetch_packaged
 from rknn_tts.parity import followed_feeds
@@ -238,6 +238,7 @@ def export_graph(conversion: Conversion, steps: Steps) -> Exported:
         write_onnx(graph, folder / MODEL_FILE)
         feeds = (*opened.feeds, *opened.padded_feeds)
         followed = followed_feeds(opened.model, conversion.rewritten, conversion.origin.open_session, feeds)
+        followed = with_added_inputs(followed, opened.added_inputs)
         (folder / FEEDS_FILE).write_bytes(feeds_to_npz(followed))
         (folder / ORIGINALS_FILE).write_bytes(feeds_to_npz(opened.references))
         ranged = followed_feeds(opened.model, conversion.rewritten, conversion.origin.open_session, opened.calibration)

@@ -7,24 +7,27 @@ decode of the unpatched original. It stands apart from the export so that the to
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
-from contracts.contract import Contract, PassRecord, Window
+from contracts.contract import Contract, PassRecord
 from contracts.errors import ToolFailure
 from contracts.verdicts import Measurement, Verdict, failure
 from converters.stages import Array, Expectation, FloatArray, OpenSession, Session, StageExport, WindowedDecode
 from gates.padding import without_padding
 from gates.snr import compare, compare_outputs, verdict_of, worst
 from gates.windows import Thresholds, window_gates
+from rknn_tts.carried import Feed
 from rknn_tts.finished_graph import described
 from rknn_tts.parity import followed_feeds, judge_passes
 from rknn_tts.rewriting import refusals
 from surgery.declaration import Pass, Rewritten
+
+RunWithAdded = Callable[[Mapping[str, Array], Mapping[str, Array]], Mapping[str, Array]]
+"""Runs the finished graph on inputs of the graph before the passes, and on those that passes add."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,12 @@ def finished_contract(
     """
     contract = dataclasses.replace(export.contract, skipped=skipped, cuts_for=target)
     return described(contract, rewritten[-1].model, rewritten)
+
+
+def with_added_inputs(followed: Sequence[Feed], added: Sequence[Mapping[str, Array]]) -> list[Feed]:
+    """Feeds of a finished graph, the first of which have the inputs that passes `added`, too."""
+    first = [{**feed, **more} for feed, more in zip(followed, added, strict=False)]
+    return [*first, *followed[len(first) :]]
 
 
 def prove(
@@ -85,14 +94,14 @@ def prove(
         verdicts.append(compare(item.gate, item.reference, item.measured, item.minimum_db, item.detail))
     verdicts += evidence.verdicts
 
-    def run(feed: Mapping[str, NDArray[np.generic]]) -> dict[str, NDArray[np.generic]]:
+    def run(feed: Mapping[str, Array], added: Mapping[str, Array] | None = None) -> dict[str, Array]:
         (followed,) = followed_feeds(export.model, rewritten, open_session, [feed])
-        return parity.session(followed)
+        return parity.session({**followed, **(added or {})})
 
     verdicts += [_expected(owed, run) for owed in evidence.expectations]
     measurements = list(evidence.measurements)
     if evidence.decode is not None:
-        walked, figures = _walk(export.contract.window, evidence.decode, run)
+        walked, figures = _walk(export.contract, evidence.decode, run)
         verdicts += walked
         measurements += figures
     elif not evidence.expectations:
@@ -111,19 +120,23 @@ def _expected(owed: Expectation, run: Session) -> Verdict:
     return verdict_of(owed.gate, compared, owed.minimum_db, detail)
 
 
-def _walk(window: Window | None, decode: WindowedDecode, run: Session) -> tuple[list[Verdict], list[Measurement]]:
+def _walk(contract: Contract, decode: WindowedDecode, run: RunWithAdded) -> tuple[list[Verdict], list[Measurement]]:
     """The window gates on every utterance of the stage."""
+    window, trim = contract.window, contract.trim
     if window is None:
         return [failure("fp32.windows", "the stage states no window, so nothing was compared")], []
 
-    def run_window(given: Mapping[str, Array], latent: FloatArray, mask: FloatArray) -> FloatArray:
+    def run_window(
+        given: Mapping[str, Array], latent: FloatArray, mask: FloatArray, place: FloatArray | None
+    ) -> FloatArray:
         feed = {**given, decode.latent_input: latent, decode.mask_input: mask}
-        return np.asarray(run(feed)[decode.output], np.float32)
+        added = {} if trim is None or place is None else {trim.input: place}
+        return np.asarray(run(feed, added)[decode.output], np.float32)
 
     thresholds = Thresholds(whole_db=decode.whole_db, interior_db=decode.interior_db, short_db=decode.short_db)
     reports = [
         window_gates(
-            f"fp32.{u.name}", partial(run_window, u.given), [u.latent, u.mask], u.reference, window, thresholds
+            f"fp32.{u.name}", partial(run_window, u.given), [u.latent, u.mask], u.reference, window, thresholds, trim
         )
         for u in decode.utterances
     ]

@@ -13,6 +13,8 @@ Of a slice nothing but itself is known, so that is what it is compared with.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from contracts.contract import Window
@@ -32,6 +34,7 @@ from converters.inflect.voice import NOISE, Voice
 from converters.inflect.voice import NOISE_SCALE as SCALE_INPUT
 from converters.measured_snr import snr_db
 from converters.stages import Array, Equality, Evidence, FloatArray, Session, Utterance, WindowedDecode
+from converters.vits_ladder import DecoderWindow
 from converters.vits_windows import AUDIO, LATENT, MASK, Latent, decode, decode_by_windows
 
 LONG_FRAMES = 480
@@ -75,48 +78,79 @@ _SELF_DETAIL = (
 )
 
 
-def evidence_of(
-    voice: Voice, window: Window, masked: bool, durations: Session, original: Session, cut: Session, host: Session
-) -> Evidence:
-    """What the gates compare of a model.
+@dataclass(frozen=True)
+class Compared:
+    """The graphs of a model that are compared, opened.
 
-    Args:
+    Attributes:
         voice: the model.
-        window: geometry.
-        masked: whether the engine's decoder is masked.
         durations: `duration.onnx`.
         original: `decode.onnx` with its latent as a further output (`watched_decode`).
         cut: the unpatched cut, of any length.
         host: the host half.
     """
-    frames = max(LONG_FRAMES, 2 * window.frames)
-    prior = long_prior(voice, durations, frames)
+
+    voice: Voice
+    durations: Session
+    original: Session
+    cut: Session
+    host: Session
+
+    def spoken(self, prior: Prior, noise: FloatArray) -> Utterance:
+        """The original on `prior`."""
+        made = speak(self.voice, self.original, prior, noise)
+        return Utterance(f"prior_{prior.frames}_frames", made.said.latent, made.said.mask, made.samples)
+
+
+def shared_evidence(compared: Compared, window: Window) -> Evidence:
+    """What the gates compare of the cut and the host half, whatever the window, and how far a frame sees.
+
+    Args:
+        compared: the graphs.
+        window: by which the latter is measured.
+    """
+    voice, frames = compared.voice, max(LONG_FRAMES, 2 * window.frames)
+    prior = long_prior(voice, compared.durations, frames)
     noise = drawn_noise(prior.channels, frames)
-
-    def spoken(count: int) -> Utterance:
-        made = speak(voice, original, prior.first(count), noise)
-        return Utterance(f"prior_{count}_frames", made.said.latent, made.said.mask, made.samples)
-
-    long = spoken(frames)
+    long, summed = compared.spoken(prior, noise), prior_sum(voice, prior, noise)
     whole = Latent(long.latent, long.mask)
-    alone = decode(cut, whole)
-    summed = prior_sum(voice, prior, noise)
+    alone = decode(compared.cut, whole)
     return Evidence(
         equalities=(
             Equality("fp32.cut", {AUDIO: long.reference}, {AUDIO: alone}, CUT_DB, _CUT_DETAIL),
             *([] if summed is None else [_seam_equality(long, summed)]),
-            _host_equality(voice, durations, original, host),
+            _host_equality(compared),
         ),
-        decode=_walked(
-            (long, *map(spoken, short_frames(window)), _noise_utterance(cut, prior.channels, frames)), masked
-        ),
-        measurements=receptive_field(cut, whole.first(LONG_FRAMES), window),
+        measurements=receptive_field(compared.cut, whole.first(LONG_FRAMES), window),
         unreached={} if summed is not None else {SEAM_GATE: _NO_SUM.format(name=voice.graphs.decode_name)},
     )
 
 
-def slice_evidence(seam: SliceSeam, window: Window, masked: bool, session: Session) -> Evidence:
+def evidence_of(compared: Compared, made: DecoderWindow) -> WindowedDecode:
+    """What the gates walk of a model by an engine's window: its own prior and white noise, long and, where the engine
+    takes them, shorter than the window; where it is trimmed, as long as the window too.
+    """
+    width = made.window.frames
+    frames = max(LONG_FRAMES, 2 * width)
+    prior = long_prior(compared.voice, compared.durations, frames)
+    noise = drawn_noise(prior.channels, frames)
+    lengths = [frames, *(short_frames(made.window) if made.takes_short else ())]
+    noises = [frames]
+    if made.trim is not None:  # whose first window and last one are two even here
+        lengths.append(width)
+        noises.append(width)
+    return _walked(
+        (
+            *(compared.spoken(prior.first(count), noise) for count in lengths),
+            *(_noise_utterance(compared.cut, prior.channels, count) for count in noises),
+        ),
+        made.masked,
+    )
+
+
+def slice_evidence(seam: SliceSeam, made: DecoderWindow, session: Session) -> Evidence:
     """What the gates compare of a slice: longer and shorter latents, too, where it takes any number of frames."""
+    window = made.window
     one = drawn_latent(seam.channels, window.frames)
     samples = decode(session, one)
     utterances = [Utterance(f"noise_{window.frames}_frames", one.latent, one.mask, samples)]
@@ -128,7 +162,7 @@ def slice_evidence(seam: SliceSeam, window: Window, masked: bool, session: Sessi
     again = decode(session, one)
     return Evidence(
         equalities=(Equality("fp32.self", {AUDIO: samples}, {AUDIO: again}, CUT_DB, _SELF_DETAIL),),
-        decode=_walked(tuple(utterances), masked),
+        decode=_walked(tuple(utterances), made.masked),
         measurements=measurements,
     )
 
@@ -184,13 +218,14 @@ def _seam_equality(long: Utterance, summed: FloatArray) -> Equality:
     return Equality(SEAM_GATE, {LATENT: summed}, {LATENT: long.latent}, CUT_DB, _SEAM_DETAIL)
 
 
-def _host_equality(voice: Voice, durations: Session, original: Session, host: Session) -> Equality:
-    prior: Prior = prior_of(voice, durations, drawn_ids(voice, HOST_SYMBOLS))
+def _host_equality(compared: Compared) -> Equality:
+    voice = compared.voice
+    prior: Prior = prior_of(voice, compared.durations, drawn_ids(voice, HOST_SYMBOLS))
     noise = drawn_noise(prior.channels, prior.frames + SPARE_NOISE)
-    owed = speak(voice, original, prior, noise).said
+    owed = speak(voice, compared.original, prior, noise).said
     scales = list(voice.scale(NOISE_SCALE).values())  # one or, of a release without a scale, none
     scaled: dict[str, Array] = {SCALE_INPUT: scales[0]} if scales else {}
-    got = host({**voice.durations_feed(prior.ids), NOISE: noise, **scaled})
+    got = compared.host({**voice.durations_feed(prior.ids), NOISE: noise, **scaled})
     return Equality(
         "host.latent",
         {LATENT: owed.latent, MASK: owed.mask},

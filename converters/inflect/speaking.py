@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from contracts.contract import Window
+from collections.abc import Mapping
+
 from contracts.errors import UserInput
-from converters.inflect.prior import drawn_ids, drawn_noise, prior_of, speak
+from converters.inflect.prior import drawn_ids, drawn_noise, long_prior, prior_of, speak
 from converters.inflect.voice import Voice
 from converters.stages import AddExtras, Sample, Sentence, Session
-from converters.vits_sample import MOST_IDS, counted, sample_by_windows
+from converters.vits_sample import MOST_IDS, SampleRung, counted, sample_by_windows
 
 SYMBOLS = 48
 """Of the sentence that is spoken where the user names none: some seconds."""
@@ -46,21 +47,29 @@ def read_nothing(sentence: Sentence, add_extras: AddExtras) -> Sentence:
 
 
 def sample_of(
-    voice: Voice, window: Window, durations: Session, original: Session, decoder: Session, sentence: Sentence
+    voice: Voice, durations: Session, original: Session, rungs: Mapping[str, SampleRung], sentence: Sentence
 ) -> Sample:
-    """What a user hears: `sentence` by `decode.onnx` as it is, and in windows, whose samples an engine gives.
+    """What a user hears: `sentence` by `decode.onnx` as it is, and in windows, whose samples engines give.
+
+    Drawn symbols are as many as fill the narrowest of engines that take no padding.
 
     Args:
         voice: the model.
-        window: the engine's.
         durations: `duration.onnx`.
         original: `decode.onnx` with its latent as a further output (`watched_decode`).
-        decoder: of windows (`decoder_of_windows`).
+        rungs: the engines (`sample_rungs`).
         sentence: as `read_sentence` gives it.
+
+    Raises:
+        UserInput: see `sample_by_windows`.
     """
     ids = drawn_ids(voice, SYMBOLS) if sentence.ids is None else list(sentence.ids)
     prior = prior_of(voice, durations, ids)
+    narrowest = min(each.made.window.frames for each in rungs.values())
+    if sentence.ids is None and prior.frames < narrowest and all(each.made.trim for each in rungs.values()):
+        prior = long_prior(voice, durations, narrowest)
+        ids = prior.ids
     spoken = speak(voice, original, prior, drawn_noise(prior.channels, prior.frames))
     what = "drawn symbols" if sentence.ids is None else "the ids that were asked for"
     said = f"{what}, {counted(len(ids), 'id')}"
-    return sample_by_windows(decoder, spoken.said, window, spoken.samples, said, voice.sample_rate)
+    return sample_by_windows(rungs, spoken.said, spoken.samples, said, voice.sample_rate)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from contracts.contract import Window
 from contracts.seed import SEED
 from converters.piper.utterances import (
     Host,
@@ -21,59 +20,90 @@ from converters.piper.utterances import (
     speak,
 )
 from converters.stages import Array, Equality, Evidence, Session, Utterance, WindowedDecode
+from converters.vits_ladder import DecoderWindow
 from converters.vits_windows import AUDIO, LATENT, MASK
 
 CUT_DB = HOST_DB = 120.0
 """The same operators on the same values, in another graph: fp32 rounding at most."""
 
 NOISE_FRAMES = 300
-"""Length of the white-noise latent on which the context was measured (family-facts, Piper decoder)."""
+"""Length of the white-noise latent on which the context was measured (family-facts, Piper decoder); of a wide window,
+two windows are compared."""
 
 SHORT, ONE_WINDOW, SEVERAL_WINDOWS = "encoder_short", "encoder_one_window", "encoder_several_windows"
 OTHER_SPEAKER = "encoder_other_speaker"
 """Names of the utterances, for their verdicts."""
 
 
-def evidence_of(speaker: Speaker, decode: Session, window: Window, least_db: float, short_db: float | None) -> Evidence:
-    """What the fp32 gates compare with; `decode` is the unpatched cut, of any length."""
-    spoken = encoder_utterances(speaker, window.frames)
+def evidence_of(
+    spoken: Mapping[str, Spoken],
+    equalities: tuple[Equality, ...],
+    decode: Session,
+    made: DecoderWindow,
+    least_db: float,
+    short_db: float | None,
+) -> Evidence:
+    """What the fp32 gates compare an engine with.
+
+    Args:
+        spoken: see `encoder_utterances`.
+        equalities: of the voice (`equalities_of`).
+        decode: the unpatched cut, of any length.
+        made: what the engine is built for.
+        least_db: what a whole utterance and an interior window owe.
+        short_db: what a short utterance owes; None where that is a measurement.
+    """
     utterances = [item.utterance for item in spoken.values()]
-    noise = noise_utterance(decode, utterances[0].latent.shape[1], window.frames, utterances[0].given)
+    channels, given, window = utterances[0].latent.shape[1], utterances[0].given, made.window.frames
+    lengths = [max(NOISE_FRAMES, 2 * window)]
+    if made.trim is not None:  # whose first window and last one are two even here
+        lengths.append(window)
+    noise = [noise_utterance(decode, channels, frames, given) for frames in lengths]
+    return Evidence(
+        equalities=equalities,
+        decode=WindowedDecode(
+            latent_input=LATENT,
+            mask_input=MASK,
+            output=AUDIO,
+            utterances=(*utterances, *noise),
+            interior_db=least_db,
+            whole_db=least_db,
+            short_db=short_db,
+        ),
+        unreached=unreached_lengths(spoken, window),
+    )
+
+
+def equalities_of(speaker: Speaker, decode: Session, spoken: Mapping[str, Spoken]) -> tuple[Equality, ...]:
+    """What is compared of the cut and of the host half, whatever the window."""
     equalities = [
         _cut_equality(decode, spoken[ONE_WINDOW].utterance),
         _host_equality(speaker.host, spoken[SEVERAL_WINDOWS], "host.latent"),
     ]
     if OTHER_SPEAKER in spoken:
         equalities.append(_host_equality(other_speaker(speaker.host), spoken[OTHER_SPEAKER], "host.other_speaker"))
-    return Evidence(
-        equalities=tuple(equalities),
-        decode=WindowedDecode(
-            latent_input=LATENT,
-            mask_input=MASK,
-            output=AUDIO,
-            utterances=(*utterances, noise),
-            interior_db=least_db,
-            whole_db=least_db,
-            short_db=short_db,
-        ),
-        unreached=unreached_lengths(spoken, window.frames),
-    )
+    return tuple(equalities)
 
 
-def encoder_utterances(speaker: Speaker, window: int) -> dict[str, Spoken]:
+def encoder_utterances(speaker: Speaker, window: int, takes_short: bool = True) -> dict[str, Spoken]:
     """Latents of the voice's own encoder: shorter than a window, one window, several (with its own durations).
 
     Of a voice of several speakers also one window of another speaker than the one who was asked for: a graph that makes
     nothing of who speaks would decode the others right.
+
+    Args:
+        speaker: the voice.
+        window: frames.
+        takes_short: whether windows of an engine may be padded; where not, there is no utterance shorter than one.
     """
     host, scales = speaker.host, speaker.host.voice.config.scales
-    short, one = sized_ids(host, max(1, window * 2 // 3)), sized_ids(host, window)
-    several = sized_ids(host, 2 * window + window // 4)
-    spoken = {
-        SHORT: speak(speaker, SHORT, short, _short_scales(host, short, window)),
-        ONE_WINDOW: speak(speaker, ONE_WINDOW, one, scaled_to(host, one, window)),
-        SEVERAL_WINDOWS: speak(speaker, SEVERAL_WINDOWS, several, scales),
-    }
+    one, several = sized_ids(host, window), sized_ids(host, 2 * window + window // 4)
+    spoken = {}
+    if takes_short:
+        short = sized_ids(host, max(1, window * 2 // 3))
+        spoken[SHORT] = speak(speaker, SHORT, short, _short_scales(host, short, window))
+    spoken[ONE_WINDOW] = speak(speaker, ONE_WINDOW, one, scaled_to(host, one, window))
+    spoken[SEVERAL_WINDOWS] = speak(speaker, SEVERAL_WINDOWS, several, scales)
     if host.several:
         other = other_speaker(host)
         ids = sized_ids(other, window)
@@ -89,38 +119,35 @@ def _short_scales(host: Host, ids: list[int], window: int) -> Scales:
     return own if run_host(host, ids, own).frames < window else scaled_to(host, ids, max(1, window * 2 // 3))
 
 
-def unreached_lengths(spoken: dict[str, Spoken], window: int) -> dict[str, str]:
+def unreached_lengths(spoken: Mapping[str, Spoken], window: int) -> dict[str, str]:
     """The gates that stay without material because this voice's utterances have other lengths, with the reason."""
-    frames = {name: item.utterance.mask.shape[-1] for name, item in spoken.items()}
-    owed = {
-        f"fp32.{SHORT}.short": (SHORT, frames[SHORT] < window, f"fewer than {window}"),
-        f"fp32.{ONE_WINDOW}.whole": (
-            ONE_WINDOW,
-            window <= frames[ONE_WINDOW] < 2 * window,
-            f"{window}, or little more",
-        ),
-        f"fp32.{SEVERAL_WINDOWS}.whole": (SEVERAL_WINDOWS, frames[SEVERAL_WINDOWS] > window, f"more than {window}"),
+    owed: dict[str, tuple[str, Callable[[int], bool], str]] = {
+        SHORT: ("short", lambda frames: frames < window, f"fewer than {window}"),
+        ONE_WINDOW: ("whole", lambda frames: window <= frames < 2 * window, f"{window}, or little more"),
+        SEVERAL_WINDOWS: ("whole", lambda frames: frames > window, f"more than {window}"),
+        OTHER_SPEAKER: ("whole", lambda frames: frames >= window, f"{window} or more"),
     }
-    if OTHER_SPEAKER in frames:
-        owed[f"fp32.{OTHER_SPEAKER}.whole"] = (OTHER_SPEAKER, frames[OTHER_SPEAKER] >= window, f"{window} or more")
-    return {
-        gate: f"it could not run: no utterance of this voice has {wanted} frames, the nearest has {frames[name]}"
-        for gate, (name, reached, wanted) in owed.items()
-        if not reached
-    }
+    unreached = {}
+    for name, item in spoken.items():
+        gate, reaches, wanted = owed[name]
+        frames = item.utterance.mask.shape[-1]
+        if not reaches(frames):
+            unreached[f"fp32.{name}.{gate}"] = (
+                f"it could not run: no utterance of this voice has {wanted} frames, the nearest has {frames}"
+            )
+    return unreached
 
 
-def noise_utterance(decode: Session, channels: int, window: int, given: Mapping[str, Array] | None = None) -> Utterance:
-    """White noise at the seam: the facts' length, or two windows where that is longer.
+def noise_utterance(decode: Session, channels: int, frames: int, given: Mapping[str, Array] | None = None) -> Utterance:
+    """White noise at the seam.
 
     Args:
         decode: the unpatched cut, of any length (`decoder_cut`).
         channels: width of the latent.
-        window: frames of the compiled window.
+        frames: its length.
         given: the speaker's embedding, where the cut takes one.
     """
     given = given or {}
-    frames = max(NOISE_FRAMES, 2 * window)
     latent = np.random.default_rng(SEED).standard_normal((1, channels, frames)).astype(np.float32)
     mask = np.ones((1, 1, frames), np.float32)
     samples = np.asarray(decode({**given, LATENT: latent, MASK: mask})[AUDIO], np.float32).reshape(-1)

@@ -8,6 +8,7 @@ from contracts.thresholds import SIMULATOR, SIMULATOR_DB
 from converters.inflect import evidence
 from converters.inflect.checkpoint import DECODE_NAME, DURATION_NAME, SLICE_NAME, STAND_INS
 from converters.inflect.decoder import USUAL, stem_of
+from converters.vits_ladder import DecoderWindow
 from converters.vits_windows import window_of
 from models.inflect.config import MICRO, NANO
 from tests.docs.pages import ROOT, prose
@@ -44,7 +45,8 @@ def test_contexts_of_the_page_are_those_that_are_measured() -> None:
 
 def test_geometry_and_files_of_the_page_are_the_codes() -> None:
     assert f"{WINDOW.frames} = {WINDOW.left} + {WINDOW.emitted} + {WINDOW.right}" in TEXT
-    assert set(_STEM.findall(PAGE)) == {stem_of(WINDOW, masked=masked) for masked in (True, False)}
+    made = [DecoderWindow(WINDOW, masked, None, takes_short=True) for masked in (True, False)]
+    assert set(_STEM.findall(PAGE)) == set(map(stem_of, made))
     assert f"an interior window emits {1000 * WINDOW.emitted * MICRO.hop / MICRO.sample_rate:.0f} ms" in TEXT
     assert f"C {MICRO.inter_channels} for Micro and {NANO.inter_channels} for Nano" in TEXT
 

@@ -48,7 +48,7 @@ def speaking(tmp_path_factory: pytest.TempPathFactory) -> Speaking:
     folder = tmp_path_factory.mktemp("speaking")
     (folder / "speak_inflect.py").write_text(PROGRAM, encoding="utf-8")
     checkpoint = locate(str(write_release(folder / "release")), lambda text, _: Path(text))
-    export = open_decoder(checkpoint, StageOptions(window=FRAMES), open_session)
+    export = open_decoder(checkpoint, StageOptions(window=FRAMES), open_session)("")
     assert export.host is not None
     ir.save(export.host, folder / export.host_file)
     twin = export.model

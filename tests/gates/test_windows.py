@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from contracts.contract import Window
+from contracts.contract import Trim, Window
 from contracts.errors import ToolFailure
 from contracts.verdicts import Status, Verdict
 from gates.windows import Thresholds, window_gates
@@ -20,7 +20,7 @@ WINDOW = Window(frames=10, emitted=4, left=3, right=3, hop=HOP, sample_rate=None
 STRICT = Thresholds(whole_db=95.0, interior_db=90.0, short_db=None)
 
 
-def decode(latent: Floats, mask: Floats) -> Floats:
+def decode(latent: Floats, mask: Floats, place: Floats | None = None) -> Floats:
     """A decoder that looks one frame to both sides and, like a conv with a bias, is not zero in padding."""
     padded = np.pad(latent[0, 0] + 0.5, 1)
     mixed = padded[1:-1] + 0.25 * padded[:-2] + 0.25 * padded[2:]
@@ -36,11 +36,11 @@ def reference(frames: int) -> Floats:
     return decode(*utterance(frames))
 
 
-def spoilt(frame: int, by: float, frames: int) -> Callable[[Floats, Floats], Floats]:
+def spoilt(frame: int, by: float, frames: int) -> Callable[..., Floats]:
     """The decoder with an error in the window whose latent holds `frame` of the utterance in its middle."""
     value = utterance(frames)[0][0, 0, frame]
 
-    def run(latent: Floats, mask: Floats) -> Floats:
+    def run(latent: Floats, mask: Floats, place: Floats | None = None) -> Floats:
         samples = decode(latent, mask)
         return samples + np.float32(by) if value in latent[0, 0, 3:7] else samples
 
@@ -104,7 +104,7 @@ def test_window_gates_judge_a_short_utterance_when_the_decoder_is_masked(short_d
 @pytest.mark.parametrize("frames", [6, 10, 30])
 @pytest.mark.parametrize("value", [math.nan, math.inf, 0.0])
 def test_window_gates_fail_when_output_is_not_finite_or_zero(frames: int, value: float) -> None:
-    def run(latent: Floats, mask: Floats) -> Floats:
+    def run(latent: Floats, mask: Floats, place: Floats | None = None) -> Floats:
         return np.full((1, 1, 10 * HOP), value, np.float32)
 
     report = window_gates("g", run, utterance(frames), reference(frames), WINDOW, Thresholds(-999, -999, None))
@@ -122,18 +122,16 @@ def test_window_gates_fail_when_reference_has_another_length(frames: int, cut: i
     assert f"shape [{frames * HOP}] instead of [{wrong.size}]" in verdict.detail
 
 
-def broken(latent: Floats, mask: Floats) -> Floats:
+def broken(latent: Floats, mask: Floats, place: Floats | None = None) -> Floats:
     raise ToolFailure("the graph: onnxruntime failed: out of memory.")
 
 
-def half(latent: Floats, mask: Floats) -> Floats:
+def half(latent: Floats, mask: Floats, place: Floats | None = None) -> Floats:
     return decode(latent, mask)[..., :HOP]
 
 
 @pytest.mark.parametrize(("run", "reason"), [(broken, "out of memory"), (half, "gave 2 samples, expected 10 frames")])
-def test_window_gates_fail_with_reason_when_a_window_does_not_run(
-    run: Callable[[Floats, Floats], Floats], reason: str
-) -> None:
+def test_window_gates_fail_with_reason_when_a_window_does_not_run(run: Callable[..., Floats], reason: str) -> None:
     (verdict,) = window_gates("g", run, utterance(30), reference(30), WINDOW, STRICT).verdicts
     assert (verdict.gate, verdict.status) == ("g.whole", Status.FAILED)
     assert verdict.detail.startswith("it could not run: ")
@@ -148,8 +146,40 @@ def test_window_gates_fail_when_there_are_no_frames() -> None:
 
 
 def test_window_gates_fail_when_window_is_one_sample_late() -> None:
-    def late(latent: Floats, mask: Floats) -> Floats:
+    def late(latent: Floats, mask: Floats, place: Floats | None = None) -> Floats:
         return np.roll(decode(latent, mask), 1)
 
     verdicts = window_gates("g", late, utterance(30), reference(30), WINDOW, STRICT).verdicts
     assert [verdict.status for verdict in verdicts] == [Status.FAILED, Status.FAILED]
+
+
+@pytest.mark.parametrize(("frames", "windows"), [(14, 2), (24, 3)])
+def test_window_gates_ask_a_trimmed_window_for_the_samples_of_its_place(frames: int, windows: int) -> None:
+    # 14 = 3 + 8 + 3 frames, of which 10 come out: the first, those from frame 2 on, or the last; 8 + 1 are right at
+    # either end of an utterance, and 8 between.
+    asked: list[int] = []
+
+    def trimmed(latent: Floats, mask: Floats, place: Floats | None) -> Floats:
+        assert place is not None
+        assert place.shape == (1, 3, 1, 1)
+        asked.append(int(np.argmax(place)))
+        first = (0, 2, 4)[asked[-1]]
+        samples = decode(latent, mask)[0, 0]
+        kept = samples[first * HOP : (first + 10) * HOP].copy()
+        for number, wrong in enumerate((slice(-HOP, None), slice(0, 0), slice(0, HOP))):
+            kept[wrong] = np.nan if number == asked[-1] else kept[wrong]
+        if asked[-1] == 1:
+            kept[:HOP] = kept[-HOP:] = np.nan
+        return kept
+
+    window = Window(frames=14, emitted=8, left=3, right=3, hop=HOP, sample_rate=None)
+    report = window_gates("g", trimmed, utterance(frames), reference(frames), window, STRICT, Trim("place", 10))
+    assert all(verdict.status is Status.PASSED and verdict.measured == math.inf for verdict in report.verdicts)
+    assert asked == [*range(windows - 1), 2]
+
+
+def test_window_gates_fail_when_a_trimmed_window_gets_a_short_utterance() -> None:
+    window = Window(frames=14, emitted=8, left=3, right=3, hop=HOP, sample_rate=None)
+    (verdict,) = window_gates("g", decode, utterance(9), reference(9), window, STRICT, Trim("place", 10)).verdicts
+    assert verdict.status is Status.FAILED
+    assert "a trimmed engine takes no padding" in verdict.detail

@@ -149,7 +149,9 @@ def test_streaming_voice_builds_under_the_name_of_its_folder(workshop: Workshop,
 @pytest.fixture(scope="module")
 def of_three_speakers(tmp_path_factory: pytest.TempPathFactory) -> StageExport:
     path = write_voice(tmp_path_factory.mktemp("voice") / "voice.onnx", Recipe(speakers=3))
-    return open_decoder(Checkpoint(path, Source("voice.onnx", "ab" * 32, "checkpoint")), StageOptions(), open_session)
+    return open_decoder(Checkpoint(path, Source("voice.onnx", "ab" * 32, "checkpoint")), StageOptions(), open_session)(
+        ""
+    )
 
 
 def one_speaker_for_all(export: StageExport) -> Pass:

@@ -25,7 +25,7 @@ from tests.vits_writer.voice import write_voice
 def export(tmp_path_factory: pytest.TempPathFactory) -> StageExport:
     path = write_voice(tmp_path_factory.mktemp("voice") / "voice.onnx")
     checkpoint = Checkpoint(path, Source("voice.onnx", "ab" * 32, "checkpoint"))
-    return open_decoder(checkpoint, StageOptions(), open_session)
+    return open_decoder(checkpoint, StageOptions(), open_session)("")
 
 
 def proof_of(export: StageExport) -> Proof:
@@ -129,7 +129,7 @@ def test_evidence_is_not_gathered_before_it_is_owed(tmp_path: Path) -> None:
         opened.append(given)
         return open_session(given)
 
-    made = open_decoder(Checkpoint(path, Source("v", "ab" * 32, "checkpoint")), StageOptions(), counting)
+    made = open_decoder(Checkpoint(path, Source("v", "ab" * 32, "checkpoint")), StageOptions(), counting)("")
     assert len(opened) == 1  # the host half, for a real latent
     assert isinstance(made.evidence(), Evidence)
     assert len(opened) > 1

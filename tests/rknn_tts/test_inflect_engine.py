@@ -129,7 +129,7 @@ def test_slice_that_is_compiled_alone_is_fed_a_mask_of_ones_and_says_so(workshop
 
 
 def export_of(release: Path, **options: object) -> StageExport:
-    return open_decoder(locate(str(release), no_hub), StageOptions(window=NARROW, **options), open_session)  # type: ignore[arg-type]
+    return open_decoder(locate(str(release), no_hub), StageOptions(window=NARROW, **options), open_session)("")  # type: ignore[arg-type]
 
 
 def proof_of(export: StageExport, passes: tuple[Pass, ...] | None = None) -> Proof:

@@ -16,6 +16,7 @@ from converters.inflect.checkpoint import STAND_INS, locate
 from converters.inflect.decoder import open_decoder, stem_of
 from converters.inflect.stage import STAGE
 from converters.stages import Evidence, Sentence, StageExport, StageOptions, WindowedDecode
+from converters.vits_ladder import DecoderWindow
 from surgery.mask_decoder import mask_decoder
 from tests.converters.hubs import no_hub
 from tests.converters.inflect.releases import SMALL, checkpoint, graphs, write_config, write_release, write_weights
@@ -25,7 +26,7 @@ from tests.vits_writer.voice import decoder_model
 
 
 def export_of(path: Path | str, **options: Any) -> StageExport:
-    return open_decoder(locate(str(path), no_hub), StageOptions(**options), open_session)
+    return open_decoder(locate(str(path), no_hub), StageOptions(**options), open_session)("")
 
 
 def decode_of(evidence: Evidence) -> WindowedDecode:
@@ -48,7 +49,8 @@ def release(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ],
 )
 def test_stem_of_is_the_width_and_what_it_does_not_tell(frames: int, context: int, masked: bool, stem: str) -> None:
-    assert stem_of(Window(frames, frames - 2 * context, context, context, 256, 24_000), masked) == stem
+    window = Window(frames, frames - 2 * context, context, context, 256, 24_000)
+    assert stem_of(DecoderWindow(window, masked, None, takes_short=True)) == stem
 
 
 def test_open_decoder_states_the_contract(release: Path) -> None:
@@ -265,6 +267,6 @@ def test_stand_ins_have_places_of_their_own(monkeypatch: pytest.MonkeyPatch, wor
 
 def test_stage_names_what_it_takes() -> None:
     assert (STAGE.family, STAGE.name) == ("inflect", "decoder")
-    assert STAGE.options == {"window", "context", "no_decoder_mask"}
+    assert STAGE.options == {"window", "windows", "context", "no_decoder_mask"}
     assert "random-nano" in STAGE.checkpoints
     assert SMALL.hop == 8

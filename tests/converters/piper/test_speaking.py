@@ -12,6 +12,8 @@ from converters.piper.speaking import read_sentence, sample_of
 from converters.piper.utterances import decoder_cut, open_host, open_speaker
 from converters.piper.voice import Voice, open_voice
 from converters.stages import Sample, Sentence
+from converters.vits_ladder import DecoderWindow
+from converters.vits_sample import SampleRung
 from tests.converters.voices import whole_voice
 from tests.onnx_runs import open_session, run, snr_db
 from tests.vits_writer.recipe import ALPHABET, Recipe
@@ -33,7 +35,9 @@ def quiet(folder: Path, recipe: Recipe = RECIPE) -> Voice:
 
 def sampled(voice: Voice, sentence: Sentence, window: Window = WINDOW, speaker: int = 0) -> Sample:
     host = open_host(voice, open_session(host_half(voice)), speaker)
-    return sample_of(open_speaker(host, open_session), open_session(decoder_cut(voice)), window, sentence)
+    made = DecoderWindow(window, masked=False, trim=None, takes_short=True)
+    rungs = {"": SampleRung(made, open_session(decoder_cut(voice)), 1.0)}
+    return sample_of(open_speaker(host, open_session), rungs, sentence)
 
 
 def long_ids(times: int = 4) -> tuple[int, ...]:

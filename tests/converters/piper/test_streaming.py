@@ -64,9 +64,9 @@ def test_two_halves_speak_as_the_voice_in_one_file(tmp_path: Path, recipe: Recip
 @pytest.mark.parametrize("recipe", RECIPES.values(), ids=RECIPES)
 def test_a_streaming_voice_becomes_the_decoder_that_its_one_file_becomes(tmp_path: Path, recipe: Recipe) -> None:
     folder = pair(tmp_path / "voice", recipe)
-    export = open_decoder(locate(str(folder), no_hub), StageOptions(), open_session)
+    export = open_decoder(locate(str(folder), no_hub), StageOptions(), open_session)("")
     one = write_voice(tmp_path / "one.onnx", recipe)
-    wanted = open_decoder(locate(str(one), no_hub), StageOptions(), open_session)
+    wanted = open_decoder(locate(str(one), no_hub), StageOptions(), open_session)("")
     assert export.contract.inputs == wanted.contract.inputs
     for feed in (*export.feeds, *export.padded_feeds):
         got, expected = (run(made.model, feed)["audio"].reshape(-1) for made in (export, wanted))

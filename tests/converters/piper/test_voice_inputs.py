@@ -115,7 +115,7 @@ def _with_input(model: onnx.ModelProto, kind: int = TensorProto.FLOAT, shape: An
 
 
 def notes_of(path: Path) -> tuple[str, ...]:
-    return open_decoder(locate(str(path), no_hub), StageOptions(), open_session).notes
+    return open_decoder(locate(str(path), no_hub), StageOptions(), open_session)("").notes
 
 
 def test_an_input_that_nothing_reads_is_left_out_and_named(tmp_path: Path) -> None:
