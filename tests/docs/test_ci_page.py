@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import shutil
@@ -104,9 +105,9 @@ def test_github_hands_an_engine_with_its_digests_and_verdicts_over(
 
     engines = service.store / f"engines-{TARGET}" / TARGET
     files = {f"{stem}{ending}" for stem in stems for ending in (".rknn", ".json", ".onnx")}
-    assert names(engines) == {*files, "piper-host.onnx", SUMS}
+    assert names(engines) == {*files, "piper-host.onnx", "plan.json", SUMS}
     assert checked(engines) == 0
-    assert len((engines / SUMS).read_text().splitlines()) == len(files) + 1
+    assert len((engines / SUMS).read_text().splitlines()) == len(files) + 2
 
     gates = cases(service.store / f"verdicts-{TARGET}")
     assert gates.keys() >= {"fp32.cut", "log.regtask", "simulator"}
@@ -123,8 +124,9 @@ def test_github_hands_a_page_of_all_engines_over(compiled: tuple[Github, JobRun]
     done = service.run("report", Machine(tmp_path / "reporting"))
     assert done.succeeded, done.machine.output
     page = (service.store / "report" / "report.html").read_text(encoding="utf-8")
-    for manifest in (service.store / f"engines-{TARGET}" / TARGET).glob("*.json"):
-        assert json.loads(manifest.read_text(encoding="utf-8"))["engine"]["sha256"] in page
+    engines = list((service.store / f"engines-{TARGET}" / TARGET).glob("*.rknn"))
+    assert engines
+    assert all(hashlib.sha256(path.read_bytes()).hexdigest() in page for path in engines)
 
 
 def test_github_shows_what_only_a_board_can_tell_as_skipped_and_stays_green(
