@@ -22,6 +22,9 @@ The numbers p come out of `place` by a 1x1 Conv each, as many channels as v has.
 no layer of it is on the CPU, and a crop reads 3 L + 7 V of v; a MatMul over the three stacked parts reads nearly twice
 as much, through Reshapes on the CPU.
 
+A run of 256 frames that emits 192, modelled ms, untrimmed, of one crop, of two: Piper's decoder 57.6, 50.3, 47.8;
+Inflect Micro's 170.4, 146.2, 134.7 (the same).
+
 Exact: products with 1 and 0 and sums with zero, in fp16 too; frames that are promised read no value that was dropped.
 """
 
