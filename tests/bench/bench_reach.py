@@ -15,10 +15,11 @@ import pytest
 from engine.cache import CACHE_FOLDER
 from rknn_tts.steps import CHECKPOINTS_FOLDER, ROOT
 from tests.bench import reach_kokoro, reach_qwen3
-from tests.bench.reach_figures import Row, lines_of, write_rows
+from tests.bench.reach_figures import Row, lines_of, read_stages, write_rows
 from tests.bench.reach_vits import Voice, five_seconds, ours, reference
 
 REPORT = ROOT / "build-logs" / "bench-reach.json"
+PAGE = ROOT / "docs" / "cost.md"
 
 PIPER = Voice("piper", None, 93, 24)
 INFLECT = Voice("inflect", "random", 256, 32)
@@ -94,6 +95,13 @@ def test_qwen3_step(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     )  # fmt: skip
     shown([row], capsys)
     assert row.faults == []
+
+
+def test_page_shows_the_table() -> None:
+    """As the runs above left it, and what was built before where only some of them ran."""
+    page = PAGE.read_text(encoding="utf-8")
+    missing = [stage["page"] for stage in read_stages(REPORT).values() if stage["page"] not in page]
+    assert missing == [], "\n".join(missing)
 
 
 def shown(rows: list[Row], capsys: pytest.CaptureFixture[str], *notes: str) -> None:

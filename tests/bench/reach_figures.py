@@ -7,6 +7,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 from contracts.manifest import Layers
 
@@ -122,15 +123,44 @@ def lines_of(row: Row) -> list[str]:
     return lines
 
 
+def page_line(row: Row) -> str:
+    """A stage as a row of the table in docs/cost.md."""
+    ratios = [
+        f"{row.ratio(figure):.2f}{'' if row.ratio(figure) <= row.bounds[figure] else ' (missed)'}" for figure in FIGURES
+    ]
+    five = "-"
+    if row.ours.utterance_ms is not None and row.theirs.utterance_ms is not None:
+        five = f"{row.ours.utterance_ms:.0f}, {row.theirs.utterance_ms:.0f}"
+    decibels = f"{_db(row.ours.snr_db)}, {_db(row.theirs.snr_db)}".replace(" dB", "")
+    cells = [
+        row.stage,
+        f"`{row.ours.name}`, {row.ours.units}",
+        row.theirs.name,
+        *ratios,
+        str(row.ours.cpu),
+        decibels,
+        five,
+    ]
+    return f"| {' | '.join(cells)} |"
+
+
 def write_rows(report: Path, rows: Sequence[Row]) -> None:
     """All figures into the file `report`, beside those of other stages that it has already."""
     report.parent.mkdir(exist_ok=True)
-    known = json.loads(report.read_text(encoding="utf-8"))["stages"] if report.is_file() else {}
+    known = read_stages(report)
     for row in rows:
         ratios = {figure: row.ratio(figure) for figure in FIGURES}
-        known[row.stage] = {**asdict(row), "ratios": ratios, "faults": row.faults}
+        known[row.stage] = {**asdict(row), "ratios": ratios, "faults": row.faults, "page": page_line(row)}
     text = json.dumps({"stages": known, "load_average": os.getloadavg()}, indent=1)
     report.write_text(f"{text}\n", encoding="utf-8")
+
+
+def read_stages(report: Path) -> dict[str, dict[str, Any]]:
+    """What `write_rows` wrote into the file `report`, by stage; nothing where there is none."""
+    if not report.is_file():
+        return {}
+    stages: dict[str, dict[str, Any]] = json.loads(report.read_text(encoding="utf-8"))["stages"]
+    return stages
 
 
 def _db(measured: float | None) -> str:
