@@ -48,6 +48,7 @@ SUMMARIES = {
     "probe": "Write a kit that shows on a board what no PC can tell of an engine.",
     "verify": "Put what a probe found on a board into the engine's manifest.",
     "bench": "Time a family's streaming steps on this machine, with a state and decoding the prefix again.",
+    "tune": "Sweep a stage's windows under the gates, and choose the ladder for utterances of given lengths.",
     "families": "List the families and stages that can be compiled.",
     "passes": "List the surgery passes, one line each; --no-pass NAME leaves one out.",
     "doctor": "Examine this machine and the environments, and say what to do.",

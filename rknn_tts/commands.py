@@ -187,6 +187,12 @@ def _bench(request: Request, say: Say) -> Report:
     return Report(request, extra={"bench": bench(request, say)})
 
 
+def _tune(request: Request, say: Say) -> Report:
+    from rknn_tts.tune.tuning import tune
+
+    return Report(request, extra={"tuning": tune(request, say)})
+
+
 def _plan(request: Request, say: Say) -> Report:
     if request.schema:
         from rknn_tts_runtime.plans.schema import plan_schema
@@ -263,6 +269,7 @@ _COMMANDS: dict[str, Callable[[Request, Say], Report]] = {
     "probe": _probe,
     "verify": _verify,
     "bench": _bench,
+    "tune": _tune,
     "families": _families,
     "passes": _passes,
     "doctor": _doctor,

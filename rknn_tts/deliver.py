@@ -89,6 +89,7 @@ def _result_blocks(report: Report) -> list[Block]:
         "report": _page_blocks,
         "probe": _kit_blocks,
         "bench": _bench_blocks,
+        "tune": _tune_blocks,
         "families": present.family_blocks,
         "passes": present.pass_blocks,
         "doctor": present.finding_blocks,
@@ -133,6 +134,12 @@ def _bench_blocks(report: Report) -> list[Block]:
     from rknn_tts.present_bench import bench_blocks
 
     return bench_blocks(report.extra["bench"])
+
+
+def _tune_blocks(report: Report) -> list[Block]:
+    from rknn_tts.present_tune import tune_blocks
+
+    return tune_blocks(report.extra["tuning"])
 
 
 def _comparison_blocks(report: Report) -> list[Block]:

@@ -26,6 +26,8 @@ FOREIGN_ONLY = ("shape", "inputs", "no_pass")
 """Options of `compile` that make no sense for an ONNX which `export` wrote: it brings all of that along."""
 STREAMING = (*CONVERTING, "bench")
 """Commands that open a checkpoint whose steps may go along a stream."""
+OPENING = (*STREAMING, "tune")
+"""Commands that open a checkpoint."""
 EVERY = (
     "engine",
     "export",
@@ -38,6 +40,7 @@ EVERY = (
     "probe",
     "verify",
     "bench",
+    "tune",
     "families",
     "passes",
     "doctor",
@@ -74,7 +77,7 @@ class Request:
     """One command with its options; None where the user said nothing."""
 
     command: str
-    family: str | None = _option("The family: see `rknn-tts families`.", STREAMING, positional=True)
+    family: str | None = _option("The family: see `rknn-tts families`.", OPENING, positional=True)
     model: str | None = _option(
         "An ONNX to compile or to operate on; an engine, a manifest, a layer table or an ONNX to inspect; an engine to "
         "probe, or whose manifest takes what a probe found.",
@@ -95,11 +98,11 @@ class Request:
     )
     target: str | None = _option(
         "The SoC to build for: rk3588, rk3576, rk3568, rk3566 or rk3562. Export without: what pays on each of them; "
-        "bench: whose modelled cost is told, rk3588 by default.",
-        (*WRITING, "bench"),
+        "bench and tune: whose modelled cost is told, rk3588 by default.",
+        (*WRITING, "bench", "tune"),
         required=BUILDING,
     )
-    stage: str | None = _option("The family's stage; its first one by default.", STREAMING)
+    stage: str | None = _option("The family's stage; its first one by default.", OPENING)
     all: bool = _option(
         "Build every stage of the family, and write one manifest of them all and MANIFEST.sha256.", ("engine",), False
     )
@@ -107,7 +110,7 @@ class Request:
         "The checkpoint to convert: a file; a folder, hf://OWNER/REPO or random (qwen3, inflect, cosyvoice2, "
         "cosyvoice3); a package's by default. A pattern ('voices/*.onnx') stands for many: engine and export convert "
         "each. report: the one that the engine was made of, where it is a file of yours.",
-        (*STREAMING, "report"),
+        (*OPENING, "report"),
     )
     jobs: int | None = _option(
         "Convert at most so many checkpoints of a pattern at once; by default one a processor, as memory allows.",
@@ -115,9 +118,9 @@ class Request:
     )
     window: int | None = _option("Width of the compiled window in latent frames.", CONVERTING)
     windows: str | None = _option(
-        "Widths of windows, one engine each; m masks its decoder, for utterances shorter than a window, t drops context "
-        "on the way: 128m,256t,448t (piper's and inflect's decoder).",
-        CONVERTING,
+        "Widths of windows, one engine each; m masks its decoder, for utterances shorter than a window, t drops "
+        "context on the way: 128m,256t,448t (piper's and inflect's decoder); tune: the widths that are swept.",
+        (*CONVERTING, "tune"),
     )
     context: int | None = _option("Frames of context on each side of what a window emits.", CONVERTING)
     decoder_mask: bool = _option(
@@ -136,8 +139,12 @@ class Request:
     relative: str | None = _option(
         "How relative attention is computed: banded (the default) or gather (piper's duration_encoder).", CONVERTING
     )
-    sample_rate: int | None = _option("Samples per second, for a checkpoint that does not state it.", CONVERTING)
-    config: str | None = _option("The model's config.json, where it does not stand beside the checkpoint.", CONVERTING)
+    sample_rate: int | None = _option(
+        "Samples per second, for a checkpoint that does not state it.", (*CONVERTING, "tune")
+    )
+    config: str | None = _option(
+        "The model's config.json, where it does not stand beside the checkpoint.", (*CONVERTING, "tune")
+    )
     member: str | None = _option(
         "Only this one of a stage's engines: full or short (kokoro), main, first or window (qwen3), first or steady "
         "(cosyvoice2's flow_encoder), step or s200 (flow_estimator).",
@@ -152,7 +159,7 @@ class Request:
         "Walk windows of at most this many spectrogram columns inside the graph, for a wider --window.", CONVERTING
     )
     padding: int | None = _option("Frames of context on each side of a window inside the graph.", CONVERTING)
-    codes: str | None = _option("Codes that a step decodes, one step each: 64,16 (the default, qwen3).", STREAMING)
+    codes: str | None = _option("Codes that a step decodes, one step each: 64,16 (the default, qwen3).", OPENING)
     seam: str | None = _option("What a step takes: hidden (the default) or codes (qwen3).", STREAMING)
     cache: str | None = _option("The state of a stream: as in the reference or minimal (qwen3).", STREAMING)
     window_role: str | None = _option(
@@ -177,6 +184,14 @@ class Request:
     allow_quantized: bool = _option(
         "Let a stage be built in 8 bits that is known to lose too much (cosyvoice2, cosyvoice3).", CONVERTING, False
     )
+    contexts: str | None = _option("Frames of context that are swept: 28,32; the stage's own by default.", ("tune",))
+    utterances: str | None = _option(
+        "How long utterances are that the ladder is chosen for: a JSON of seconds and weights; sentences of read "
+        "English by default.",
+        ("tune",),
+    )
+    rungs: int | None = _option("Windows of a ladder, at most; 3 by default.", ("tune",))
+    quick: bool = _option("Run the gates of the ladder's windows alone, not of all that are swept.", ("tune",), False)
     length: int | None = _option("Codes of the stream that is timed, up to 4096; 192 by default.", ("bench",))
     sample: str | None = _option(
         "Write a sentence into this folder, as the original speaks it and as the engine does (kokoro, piper, inflect).",
@@ -214,11 +229,11 @@ class Request:
         CONVERTING,
         False,
     )
-    toolkit: str = _option("Version of rknn-toolkit2.", (*BUILDING, "surgery"), DEFAULT_TOOLKIT)
+    toolkit: str = _option("Version of rknn-toolkit2.", (*BUILDING, "surgery", "tune"), DEFAULT_TOOLKIT)
     output: str | None = _option(
-        "Where to write: a folder, or the file itself (.rknn, .onnx for export, .json for plan, .html for report); "
-        "probe: the folder of the kit.",
-        (*WRITING, "plan", "report", "probe"),
+        "Where to write: a folder, or the file itself (.rknn, .onnx for export, .json for plan and tune, .html for "
+        "report); probe: the folder of the kit.",
+        (*WRITING, "plan", "report", "probe", "tune"),
     )
     operators: str | None = _option(
         "The rewritten operators that a kit has engines of: auto (those that the engine uses, the default), all, none.",
@@ -231,15 +246,19 @@ class Request:
         False,
     )
     schema: bool = _option("Print the JSON Schema of plans, and write nothing.", ("plan",), False)
-    force: bool = _option("Do every step again, though its result is at hand.", (*WRITING, "surgery", "report", "probe"), False)
+    force: bool = _option(
+        "Do every step again, though its result is at hand.", (*WRITING, "surgery", "report", "probe", "tune"), False
+    )
     accept_regtask: list[str] = _option(
         "Build past this hardware field: target:offset:shift:limit. May be repeated.", BUILDING, []
     )
-    timeout_s: float | None = _option("Stop the toolkit after this many seconds.", (*BUILDING, "surgery", "probe"))
+    timeout_s: float | None = _option(
+        "Stop the toolkit after this many seconds.", (*BUILDING, "surgery", "probe", "tune")
+    )
     memory_gb: float | None = _option(
         "Stop the toolkit past this many GB, and of many checkpoints those that would take more together; 90 % of the "
         "machine by default.",
-        (*BUILDING, "surgery", "probe"),
+        (*BUILDING, "surgery", "probe", "tune"),
     )
     json: bool = _option("Print one JSON object instead of text.", EVERY, False)
     junit: str | None = _option("Write the verdicts to this file as JUnit XML.", WRITING)

@@ -58,21 +58,22 @@ def test_best_ladder_has_no_two_windows_of_one_width() -> None:
     assert found.names == ("8m",)
 
 
-def test_best_ladder_saves_memory_when_times_are_alike() -> None:
-    # Within 1 % of the least time, 5.5 ms: 5.545 is, 5.6 is not.
-    near, far = window("32q", 32, 7.09, memory_mb=1.0), window("32r", 32, 7.2, memory_mb=0.5)
-    found = best_ladder([SHORT, LONG, near, far], HALF_AND_HALF, 2)
-    assert found is not None
-    assert found.names == ("8m", "32q")
-    assert found.expected.ms <= 5.5 * TIE
+def test_best_ladder_begins_sooner_when_times_are_alike() -> None:
+    # 24 frames: 12 ms by the one window, or by the other thrice; the first audio comes after 12 or after 4. 0.4 % more
+    # is alike, 1 % is not.
+    whole = window("24m", 24, 12.0, masked=True, memory_mb=1.0)
+    for cost, best in ((4.0, "8m"), (4.016, "8m"), (4.04, "24m")):
+        found = best_ladder([whole, window("8m", 8, cost, masked=True)], {24: 1.0}, 1)
+        assert found is not None
+        assert found.names == (best,)
+        assert found.expected.ms <= 12.0 * TIE
 
 
-def test_best_ladder_begins_sooner_when_times_and_memory_are_alike() -> None:
-    # 24 frames: 12 ms by the one window, or by the other thrice; the first audio comes after 12 or after 4.
-    whole, third = window("24m", 24, 12.0, masked=True), SHORT
-    found = best_ladder([whole, third], {24: 1.0}, 1)
+def test_best_ladder_saves_memory_when_times_and_first_audio_are_alike() -> None:
+    least, less = window("8m", 8, 4.0, masked=True, memory_mb=1.0), window("8n", 8, 4.0, masked=True, memory_mb=0.5)
+    found = best_ladder([least, less], {24: 1.0}, 1)
     assert found is not None
-    assert (found.names, found.expected.first_audio_ms) == (("8m",), 4.0)
+    assert (found.names, found.memory_mb) == (("8n",), 0.5)
 
 
 def test_ladder_of_names_its_windows_narrowest_first() -> None:
