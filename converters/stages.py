@@ -371,6 +371,11 @@ def one_engine(options: StageOptions) -> tuple[str, ...]:
     return ("",)
 
 
+def as_given(options: StageOptions, target: str | None, checkpoint: Checkpoint) -> StageOptions:
+    """The options of a stage whose defaults are the same everywhere."""
+    return options
+
+
 @dataclass(frozen=True)
 class Streamed:
     """An open checkpoint that goes along a stream of codes step by step (`rknn_tts_runtime.stateful`), to be timed.
@@ -428,6 +433,7 @@ class Stage:
         extras: locks of requirements/ that `open` needs beyond the toolchain ("torch"); added when it is first called.
         roles: the engines that the options ask for, which belong together, by what each is for; told before the
             checkpoint is open.
+        settled: the options with what the user left open and a target or a checkpoint decides.
         material: what else is fetched for the gates and samples: voices to speak with.
         beside: names of files that belong to a checkpoint where they stand in its folder.
         speaks: whether its exports have a sample.
@@ -446,6 +452,7 @@ class Stage:
     open: Callable[[Checkpoint, StageOptions, OpenSession], Opened]
     extras: frozenset[str] = frozenset()
     roles: Callable[[StageOptions], tuple[str, ...]] = one_engine
+    settled: Callable[[StageOptions, str | None, Checkpoint], StageOptions] = as_given
     material: PackagedCheckpoint | None = None
     beside: tuple[str, ...] = ()
     speaks: bool = False

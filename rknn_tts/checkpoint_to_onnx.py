@@ -214,15 +214,18 @@ def open_conversions(request: Request, target: str | None, say: Say) -> tuple[Co
             raise UserInput(f"{stage.family} {stage.name} has no option --{option}.")
     if request.save_checkpoint is not None and stage.save is None:
         raise UserInput(f"{stage.family} {stage.name} has no option --save-checkpoint.")
-    roles, skipped = stage.roles(options), tuple(sorted(set(request.no_pass)))
+    stage.roles(options)  # what is wrong there is said before anything is fetched
+    skipped = tuple(sorted(set(request.no_pass)))
     if options.config is not None:
         _check_file("--config", Path(options.config))
     check_precision(stage, options)
     if options.calibration is not None:
         _check_file("--calibration", Path(options.calibration))
-    checkpoint = OpenCheckpoint(stage, _checkpoint(request, stage, say), options, say)
+    named = _checkpoint(request, stage, say)
+    options = stage.settled(options, target, named)
+    checkpoint = OpenCheckpoint(stage, named, options, say)
     choosing = Choosing(entries_for(stage.family, stage.name, target, request.toolkit))
-    return tuple(Conversion(checkpoint, role, target, skipped, choosing) for role in roles)
+    return tuple(Conversion(checkpoint, role, target, skipped, choosing) for role in stage.roles(options))
 
 
 def export_graph(conversion: Conversion, steps: Steps) -> Exported:

@@ -235,7 +235,10 @@ _QUANTISING = ("DynamicQuantize", "QGemm", "QLinear", "QuantizeLinear")
 
 
 def _next_feeds(model: ir.Model, interface: Interface, open_session: OpenSession, feeds: Sequence[Feed]) -> list[Feed]:
-    """`feeds` of `model` as the graph takes them that a pass with this `interface` made of it."""
+    """`feeds` of `model` as the graph takes them that a pass with this `interface` made of it.
+
+    A feed that has an input already which the pass makes keeps it.
+    """
     drawn: list[Outputs] = [{} for _ in feeds]
     if interface.added:
         draw = open_session(_exposed(model, [added.drawn_as for added in interface.added]))
@@ -248,7 +251,7 @@ def _next_feeds(model: ir.Model, interface: Interface, open_session: OpenSession
             kept[name] = np.asarray(kept[name]).reshape(kinds[name].shape).astype(kinds[name].dtype)
         noise = {added.name: values[added.drawn_as].astype(np.float32) for added in interface.added}
         given = {new.name: np.array(new.values, new.dtype).reshape(new.shape) for new in interface.given}
-        followed.append({**kept, **noise, **given})
+        followed.append({**given, **kept, **noise})
     return followed
 
 

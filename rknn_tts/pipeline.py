@@ -30,7 +30,7 @@ from rknn_tts.progress import Say
 from rknn_tts.publish import each_once, publish
 from rknn_tts.request import Request
 from rknn_tts.roles import RoleSay, measurements_of, shared_cache, verdicts_of
-from rknn_tts.sample import add_sample, check_sample_folder, read_sentence, sentence_of
+from rknn_tts.sample import Speaking, add_sample, check_sample_folder, read_sentence, sentence_of
 from rknn_tts.saving import ANOTHER_PLACE_TO_SAVE, saved_checkpoint
 from rknn_tts.steps import Steps, open_steps
 
@@ -57,9 +57,13 @@ def engine(request: Request, say: Say) -> Outcome:
         outcome = convert_set(request, target, sources, steps, say)
     if request.sample is None:
         return outcome
-    # The first engine of a set is the one for sentences of usual length.
-    build = planned_build(request, target, sources[0])
-    return add_sample(outcome, build, conversions[0], Path(request.sample), sentence, steps, say)
+    speaking = [
+        Speaking(planned_build(request, target, source), conversion)
+        for source, conversion in zip(sources, conversions, strict=True)
+    ]
+    # Of engines that are no ladder, the first is the one for sentences of usual length.
+    engines = speaking if conversions[0].origin.options.windows is not None else speaking[:1]
+    return add_sample(outcome, engines, Path(request.sample), sentence, steps, say)
 
 
 def export(request: Request, say: Say) -> Outcome:

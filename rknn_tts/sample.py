@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from rknn_tts_runtime import write_wav
 
 from contracts.errors import UserInput
+from contracts.manifest import read_manifest
 from contracts.serial import from_json, to_json
 from contracts.verdicts import Measurement
 from converters.stages import Array, Sample, Sentence
@@ -163,6 +164,19 @@ class Spoken:
     heard: Heard
 
 
+@dataclass(frozen=True)
+class Speaking:
+    """An engine that speaks.
+
+    Attributes:
+        build: of it; its graph is compiled once more, to be simulated on the sentence's windows.
+        conversion: its own.
+    """
+
+    build: Build
+    conversion: Conversion
+
+
 def speak(build: Build, conversion: Conversion, sentence: Sentence, steps: Steps, say: Say) -> Spoken:
     """The cached step `sample`: a sentence, spoken by the original and by the engine that `build` builds.
 
@@ -173,14 +187,29 @@ def speak(build: Build, conversion: Conversion, sentence: Sentence, steps: Steps
         steps, say: of the command.
 
     Raises:
+        UserInput: the engine takes no sentence that is as short.
         ToolFailure, GateFailure, NotWritten: as for any build.
     """
+    return speak_together((Speaking(build, conversion),), sentence, steps, say)
+
+
+def speak_together(engines: Sequence[Speaking], sentence: Sentence, steps: Steps, say: Say) -> Spoken:
+    """The same of a ladder whose engines are in their places: windows are picked as a board picks them.
+
+    Raises:
+        UserInput, ToolFailure, GateFailure, NotWritten: see `speak`.
+    """
+    opened, costs = engines[0].conversion, _costs(engines) if len(engines) > 1 else {}
 
     def work(made: Path) -> None:
-        assert conversion.opened.sample is not None
         say.step("speaking a sentence")
-        sample = conversion.opened.sample(sentence)
-        outputs = _simulated(sample, build, conversion, steps, say)
+        if len(engines) == 1:
+            assert opened.opened.sample is not None
+            sample = opened.opened.sample(sentence)
+        else:
+            assert opened.opened.ladder_sample is not None
+            sample = opened.opened.ladder_sample(sentence, costs)
+        outputs = _simulated(sample, engines, steps, say)
         engine = sample.render(outputs)
         clipped = [
             write_wav(str(made / name), samples, sample.sample_rate)
@@ -191,7 +220,10 @@ def speak(build: Build, conversion: Conversion, sentence: Sentence, steps: Steps
         (made / _INFO).write_text(json.dumps(to_json(kept)), encoding="utf-8")
         np.savez(made / _ARRAYS, whole=sample.whole, windowed=sample.windowed, engine=engine)
 
-    parts = {**conversion.parts, **build.parts, "sentence": json.dumps(to_json(sentence))}
+    parts = {"sentence": json.dumps(to_json(sentence)), "costs": json.dumps(costs)}
+    for each in engines:
+        own = {**each.conversion.parts, **each.build.parts}
+        parts |= own if len(engines) == 1 else {f"{each.conversion.role}.{name}": part for name, part in own.items()}
     folder = steps.folder("sample", parts, work)
     kept = from_json(_Kept, json.loads((folder / _INFO).read_text(encoding="utf-8")), "sample")
     with np.load(folder / _ARRAYS, allow_pickle=False) as arrays:
@@ -201,19 +233,18 @@ def speak(build: Build, conversion: Conversion, sentence: Sentence, steps: Steps
 
 def add_sample(
     outcome: Outcome,
-    build: Build,
-    conversion: Conversion,
+    engines: Sequence[Speaking],
     folder: Path,
     sentence: Sentence,
     steps: Steps,
     say: Say,
 ) -> Outcome:
-    """`outcome` of the engine that `build` built, with a sample written into `folder` (`check_sample_folder`).
+    """`outcome` of these `engines`, with a sample written into `folder` (`check_sample_folder`).
 
     Raises:
-        ToolFailure, GateFailure, NotWritten: see `speak`.
+        UserInput, ToolFailure, GateFailure, NotWritten: see `speak_together`.
     """
-    spoken = speak(build, conversion, sentence, steps, say)
+    spoken = speak_together(engines, sentence, steps, say)
     files = [(folder / name, (spoken.folder / name).read_bytes()) for name in (REFERENCE, WINDOWS, ENGINE)]
     make_folder(folder, ANOTHER_SAMPLE_PLACE)
     publish(files, ANOTHER_SAMPLE_PLACE)
@@ -242,16 +273,34 @@ def seams_of(render: Render, outputs: Sequence[Mapping[str, Array]]) -> tuple[in
     return tuple((end + begin) // 2 for (_, end), (begin, _) in itertools.pairwise(shares))
 
 
+def _costs(engines: Sequence[Speaking]) -> dict[str, float]:
+    """What a run of each engine costs, in ms as modelled, by role; of those whose manifests tell."""
+    layers = {each.conversion.role: read_manifest(each.build.places.manifest).layers for each in engines}
+    return {role: told.modelled_ms for role, told in layers.items() if told is not None}
+
+
 def _simulated(
-    sample: Sample, build: Build, conversion: Conversion, steps: Steps, say: Say
+    sample: Sample, engines: Sequence[Speaking], steps: Steps, say: Say
 ) -> tuple[dict[str, NDArray[np.generic]], ...]:
-    followed = followed_feeds(
-        conversion.opened.model, conversion.rewritten, conversion.origin.open_session, sample.feeds
-    )
+    """What the simulator makes of each of the sample's windows, in their order."""
+    roles = sample.roles if len(engines) > 1 else (engines[0].conversion.role,) * len(sample.feeds)
+    made = {}
+    for each in engines:
+        feeds = [feed for feed, role in zip(sample.feeds, roles, strict=True) if role == each.conversion.role]
+        if feeds:
+            made[each.conversion.role] = iter(_simulated_by_one(feeds, each, steps, say))
+    return tuple(next(made[role]) for role in roles)
+
+
+def _simulated_by_one(
+    feeds: Sequence[Mapping[str, Array]], engine: Speaking, steps: Steps, say: Say
+) -> tuple[dict[str, NDArray[np.generic]], ...]:
+    build, conversion = engine.build, engine.conversion
+    followed = followed_feeds(conversion.opened.model, conversion.rewritten, conversion.origin.open_session, feeds)
     source = dataclasses.replace(build.source, make_feeds=functools.partial(feeds_to_npz, followed))
     places = dataclasses.replace(build.places, log=build.places.log.with_suffix(".sample.log"))
     speaking = dataclasses.replace(build, source=source, places=places)
-    return read_build(built(speaking, steps, say, lambda: None)).simulated
+    return read_build(built(speaking, steps, conversion.say, lambda: None)).simulated
 
 
 def _figures(sample: Sample, engine: NDArray[np.float32]) -> tuple[Measurement, ...]:

@@ -99,6 +99,11 @@ def locate(text: str, fetch_hub: FetchHub) -> Checkpoint:
     return Checkpoint(path, source, files=found.files, extras=_TORCH if found.kind is Kind.WEIGHTS else frozenset())
 
 
+def is_slice(checkpoint: Checkpoint) -> bool:
+    """Whether a located checkpoint is a decoder that is cut already."""
+    return checkpoint.source.kind != RANDOM and find_files(checkpoint.path).kind is Kind.SLICE
+
+
 def find_files(path: Path) -> Found:
     """The files of the checkpoint `path`: a folder, or one of its files, or a slice.
 

@@ -165,7 +165,7 @@ def test_window_gates_ask_a_trimmed_window_for_the_samples_of_its_place(frames: 
         asked.append(int(np.argmax(place)))
         first = (0, 2, 4)[asked[-1]]
         samples = decode(latent, mask)[0, 0]
-        kept = samples[first * HOP : (first + 10) * HOP].copy()
+        kept: Floats = samples[first * HOP : (first + 10) * HOP].copy()
         for number, wrong in enumerate((slice(-HOP, None), slice(0, 0), slice(0, HOP))):
             kept[wrong] = np.nan if number == asked[-1] else kept[wrong]
         if asked[-1] == 1:

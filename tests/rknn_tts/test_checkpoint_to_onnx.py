@@ -17,7 +17,7 @@ from contracts.contract import Source
 from contracts.errors import GateFailure, Refusal, UserInput
 from contracts.files import sha256_of
 from converters.piper.decoder import STAGE, VOICE
-from converters.stages import Checkpoint, FetchHub, PackagedCheckpoint, Stage, StageOptions
+from converters.stages import Checkpoint, FetchHub, PackagedCheckpoint, Stage, StageOptions, as_given
 from rknn_tts import checkpoint_to_onnx as module
 from rknn_tts.checkpoint_to_onnx import Conversion, export_graph, open_conversions, prove_export
 from rknn_tts.request import Request
@@ -30,7 +30,10 @@ from tests.rknn_tts.workshop import Heard
 from tests.vits_writer.voice import write_voice
 
 DECODER = dataclasses.replace(
-    STAGE, default_checkpoint=None, options=frozenset({"window", "context", "decoder_mask", "config"})
+    STAGE,
+    default_checkpoint=None,
+    options=frozenset({"window", "context", "decoder_mask", "config"}),
+    settled=as_given,  # one engine
 )
 BARE = dataclasses.replace(DECODER, family="bare", name="net", options=frozenset())
 

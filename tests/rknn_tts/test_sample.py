@@ -195,3 +195,32 @@ def test_one_window_has_no_seam() -> None:
         return np.asarray(outputs[0]["audio"], np.float32)
 
     assert seams_of(alone, [{"audio": np.zeros(4, np.float32)}]) == ()
+
+
+def test_ladder_is_heard_as_a_board_picks_its_windows(workshop: Workshop) -> None:
+    outcome = build(workshop, "ladder", ids=",".join(map(str, IDS)), windows="128m,200t")
+    frames = len(said(IDS)) // Recipe().hop
+    assert frames > 200
+    (note,) = [note for note in outcome.notes if note.startswith("The sample says")]
+    assert note.startswith(f"The sample says the sentence that was asked for, {len(IDS)} ids, {frames} frames.")
+    assert {f"ladder/{name}" for name in (REFERENCE, WINDOWS, ENGINE)} <= set(outcome.files)
+    figures = {figure.name: figure.measured for figure in outcome.measurements}
+    assert isinstance(figures["sample.windows"], float)
+    assert figures["sample.windows"] > 95.0
+    assert figures["sample.engine"] == pytest.approx(TOO_LOUD_DB, abs=0.1)
+    heard = read_wav(workshop.folder / "ladder" / ENGINE)
+    assert heard.size == frames * Recipe().hop
+    engines = workshop.folder / "engines/rk3588/mini"
+    assert {path.name for path in engines.glob("*.rknn")} >= {
+        "piper-decoder-w128-masked.rknn",
+        "piper-decoder-w200-trimmed.rknn",
+    }
+    members = workshop.json("engines/rk3588/mini/piper-decoder.set.json")
+    assert list(members["roles"]) == ["w128", "w200"]
+
+
+def test_trimmed_engine_alone_says_that_a_sentence_is_too_short(workshop: Workshop) -> None:
+    with pytest.raises(
+        UserInput, match=r"--sample: the sentence takes \d+ frames, and the engines take no fewer than 200"
+    ):
+        build(workshop, "short", ids="1,0,12,0,2", windows="200t")

@@ -20,6 +20,8 @@ ENGINE = "engines/rk3588/mini/piper-decoder-w109"
 LOG = "build-logs/mini-piper-decoder-w109-rk3588"
 """Where `build` of the small voice (conftest) puts what it makes: the beginnings of the names."""
 
+_OTHER_ENGINES = {"window", "windows", "context", "decoder_mask", "stage", "all"}
+
 COMMANDS: dict[str, Callable[[Request, Any], Outcome]] = {
     "engine": pipeline.engine,
     "export": pipeline.export,
@@ -49,7 +51,11 @@ class Workshop:
     cache: Path
 
     def run(self, command: str, said: Heard | None = None, **options: Any) -> Outcome:
-        """The command with `options`, run in the folder."""
+        """The command with `options`, run in the folder; of piper's decoder with the one window of `ENGINE`, unless
+        they choose another, or a ladder.
+        """
+        of_one = options.get("family") == "piper" and not options.keys() & _OTHER_ENGINES
+        options = {**({"window": 109} if of_one else {}), **options}
         with pytest.MonkeyPatch.context() as patch:
             patch.chdir(self.folder)
             patch.setenv("RKNN_TTS_CACHE", str(self.cache))
