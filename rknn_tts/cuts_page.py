@@ -101,7 +101,8 @@ are sums over the compiler's layer table, convolutions and all; [cost.md](cost.m
 These are modelled: no board was measured.
 
 A pass runs on the targets where its modelled time falls, and `compile` and `export --target` choose by that; without a
-target, what pays on all five runs. To see what a pass saves in a graph of yours:
+target, what pays on all five runs. Where a stage's own engines were weighed, [that](earning.md) counts instead. To see
+what a pass saves in a graph of yours:
 `rknn-tts surgery GRAPH.onnx --pass NAME --cost TARGET`.
 """
 

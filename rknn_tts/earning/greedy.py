@@ -10,7 +10,7 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from contracts.choices import Choice, Variant
+from contracts.choices import WITHOUT, Choice, Variant
 from rknn_tts.earning.offers import Offer, Picks
 
 DECIMALS = 3
@@ -24,10 +24,12 @@ class Weighed:
     Attributes:
         graph: digest of its graph: alike means that nothing was rewritten otherwise.
         figures: what it costs, under no name yet.
+        idle: passes that run and find nothing to rewrite.
     """
 
     graph: str
     figures: Variant
+    idle: frozenset[str] = frozenset()
 
 
 def choose(
@@ -65,7 +67,9 @@ def _choice(
     found = {offer.usual: dataclasses.replace(before.figures, name=offer.usual)}
     graphs = {before.graph}
     for name in offer.variants:
-        weighed = before if name == offer.usual else weigh({**picks, offer.name: name})
+        if name == offer.usual or (name == WITHOUT and offer.name in before.idle):
+            continue
+        weighed = weigh({**picks, offer.name: name})
         if weighed.graph not in graphs:
             graphs.add(weighed.graph)
             found[name] = dataclasses.replace(weighed.figures, name=name)

@@ -6,10 +6,11 @@ to see whether it passes every gate; what is kept is found again when the engine
 
 from __future__ import annotations
 
+import itertools
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import replace
+from functools import cached_property, partial
 from pathlib import Path
 
 from contracts.choices import ON_THIS_ENGINE, Variant
@@ -34,6 +35,7 @@ from rknn_tts.places import ANOTHER_FOLDER, LOGS, engine_places, make_folder
 from rknn_tts.request import Request
 from rknn_tts.rewriting import refusals, rewrite, without_skipped
 from rknn_tts.steps import Steps
+from surgery.declaration import Pass, Rewritten
 
 
 def weighed(conversions: Sequence[Conversion], request: Request, target: str, steps: Steps) -> tuple[Conversion, ...]:
@@ -53,7 +55,7 @@ def _weighed(conversion: Conversion, request: Request, target: str, steps: Steps
     make_folder(LOGS, ANOTHER_FOLDER)
     python = converter_python(request.toolkit)
     rules = export.contract.disabled_rules
-    scales = _Scales(conversion, CostBuilds(request, target, python, steps, LOGS, rules), {})
+    scales = Scales(conversion, CostBuilds(request, target, python, steps, LOGS, rules))
     choices = choose(
         scales.offers,
         scales.weigh,
@@ -64,21 +66,17 @@ def _weighed(conversion: Conversion, request: Request, target: str, steps: Steps
     return replace(conversion, choosing=replace(conversion.choosing, weighed=choices))
 
 
-@dataclass(frozen=True)
-class _Scales:
-    """Weighs the variants of one engine.
+class Scales:
+    """Weighs the variants of one engine: each different graph is built once, and rewritten from where it differs from
+    the one before it."""
 
-    Attributes:
-        conversion: the engine.
-        builds: builds a graph for its layer table.
-        costs: what was built, by the digest of its graph; grows.
-    """
+    def __init__(self, conversion: Conversion, builds: CostBuilds) -> None:
+        self.conversion = conversion
+        self.builds = builds
+        self._costs: dict[str, GraphCost] = {}
+        self._trail: list[tuple[tuple[str, str], Rewritten]] = []
 
-    conversion: Conversion
-    builds: CostBuilds
-    costs: dict[str, GraphCost]
-
-    @property
+    @cached_property
     def offers(self) -> tuple[Offer, ...]:
         """What is weighed; what the user leaves out is no question."""
         found = offers(self.conversion.opened, self.builds.target)
@@ -86,28 +84,36 @@ class _Scales:
 
     def weigh(self, picks: Picks) -> Weighed:
         """What the engine of these variants costs."""
-        graph = self._graph(picks)
-        if isinstance(graph, str):
-            return Weighed(graph, Variant("", fault=graph))
+        passes = self._passes(picks)
+        try:
+            rewritten = self._rewritten(passes, picks)
+        except ToolFailure as error:
+            return Weighed(str(error), Variant("", fault=str(error)))
+        if refused := refusals(passes, rewritten):
+            fault = "; ".join(verdict.detail for verdict in refused)
+            return Weighed(fault, Variant("", fault=fault))
+        graph = without_carried(serialised(rewritten[-1].model))
         digest = sha256_of_bytes(graph)
-        if digest not in self.costs:
+        if digest not in self._costs:
             changed = ", ".join(f"{variant} {name}" for name, variant in list(picks.items())[-1:])
             self.conversion.say.step(f"weighing for {self.builds.target}: {changed or 'as it is'}")
             name = f"{self.conversion.opened.stem}-{self.builds.target}.weighed-{digest[:8]}"
-            self.costs[digest] = self.builds.cost(name, graph)
-        return Weighed(digest, figures_of(self.costs[digest]))
+            self._costs[digest] = self.builds.cost(name, graph)
+        idle = frozenset(one.name for one, done in zip(passes, rewritten, strict=True) if not done.hits)
+        return Weighed(digest, figures_of(self._costs[digest]), idle)
 
-    def _graph(self, picks: Picks) -> bytes | str:
-        """The graph as the toolkit is given it; a sentence where a pass breaks on it, or refuses it."""
-        export = self.conversion.opened
-        passes = without_skipped(arranged(export, self.builds.target, picks), self.conversion.skipped)
-        try:
-            rewritten = rewrite(export.model, passes)
-        except ToolFailure as error:
-            return str(error)
-        if refused := refusals(passes, rewritten):
-            return "; ".join(verdict.detail for verdict in refused)
-        return without_carried(serialised(rewritten[-1].model))
+    def _passes(self, picks: Picks) -> tuple[Pass, ...]:
+        return without_skipped(arranged(self.conversion.opened, self.builds.target, picks), self.conversion.skipped)
+
+    def _rewritten(self, passes: Sequence[Pass], picks: Picks) -> list[Rewritten]:
+        """What each of `passes` returned, the first ones as they did the last time."""
+        names = [(bound.name, picks.get(bound.name, "")) for bound in passes]
+        alike = itertools.takewhile(lambda pair: pair[0][0] == pair[1], zip(self._trail, names, strict=False))
+        kept = [done for (_, done), _ in alike]
+        model = kept[-1].model if kept else self.conversion.opened.model
+        made = [*kept, *rewrite(model, passes[len(kept) :])]
+        self._trail = list(zip(names, made, strict=True))
+        return made
 
 
 def figures_of(cost: GraphCost) -> Variant:

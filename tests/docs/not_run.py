@@ -39,6 +39,11 @@ NOT_RUN = (
         "takes minutes, where the suite has seconds: it is read as the command reads it, and "
         "tests/bench/bench_kokoro_page.py runs the first one of docs/kokoro.md",
     ),
+    _row(
+        r"(?P<command>\./rknn-tts engine piper .*--weigh)",
+        "builds a dozen engines: it is read as the command reads it; tests/rknn_tts/earning/test_weighing.py weighs a "
+        "small voice",
+    ),
     _row(r"voices=\S+", "belongs to the line behind it"),
     _row(
         r"(?P<command>(make engine FAMILY=qwen3|\./rknn-tts (engine|export|bench) qwen3)\b.*)",
