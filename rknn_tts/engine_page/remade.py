@@ -19,6 +19,7 @@ from contracts.files import sha256_of, sha256_of_bytes
 from contracts.manifest import Manifest
 from converters.registry import STAGES
 from converters.stages import Stage, find_stage
+from converters.vits_ladder import MASKED, TRIMMED
 from rknn_tts.carried import without_carried
 from rknn_tts.checkpoint_to_onnx import MODEL_FILE, Conversion, export_graph, open_conversions
 from rknn_tts.progress import Say
@@ -132,21 +133,27 @@ def _requests(manifest: Manifest, stage: Stage, checkpoint: str | None) -> Itera
         accept_regtask=list(manifest.log.accepted),
     )
     yield base
-    geometry = _geometry(manifest)
-    given = {name: value for name, value in geometry.items() if name in stage.options}
-    yield dataclasses.replace(base, **given)
-    if manifest.role is not None and "member" in stage.options:
-        yield dataclasses.replace(base, member=manifest.role, **given)
+    for told in _told_by_window(manifest):
+        given = {name: value for name, value in told.items() if name in stage.options}
+        if "windows" in told and "windows" not in given:
+            continue
+        yield dataclasses.replace(base, **given)
+        if manifest.role is not None and "member" in stage.options:
+            yield dataclasses.replace(base, member=manifest.role, **given)
 
 
-def _geometry(manifest: Manifest) -> dict[str, Any]:
-    """Options that the window tells: as one engine alone, since a ladder's rung is that too."""
-    if manifest.window is None:
-        return {}
+def _told_by_window(manifest: Manifest) -> Iterator[dict[str, Any]]:
+    """Options that the window tells: those of an engine alone, and those of a rung, which is one of a ladder of one."""
+    window = manifest.window
+    if window is None:
+        yield {}
+        return
     masked = any(record.name == _MASKING and record.hits for record in manifest.passes)
-    told: dict[str, Any] = {"window": manifest.window.frames, "context": manifest.window.left}
-    told |= {"decoder_mask": True} if masked else {"no_decoder_mask": True}
-    return told
+    mask = {"decoder_mask": True} if masked else {"no_decoder_mask": True}
+    if manifest.trim is None:
+        yield {"window": window.frames, "context": window.left, **mask}
+    letter = TRIMMED if manifest.trim else MASKED if masked else ""
+    yield {"windows": f"{window.frames}{letter}", "context": window.left}
 
 
 def _matching(
@@ -171,7 +178,7 @@ def _matching(
             raise UserInput(f"--checkpoint {checkpoint}: {told}.")
         raise Refusal(f"{told}.")
     for conversion in conversions:
-        if conversion.role != (manifest.role or "") and len(conversions) > 1:
+        if conversion.role != (manifest.role or ""):  # it stands in the engine, and decides its digest
             continue
         if conversion.opened.contract.window != manifest.window:
             continue

@@ -169,6 +169,14 @@ def test_commands_on_the_page_build_the_same_engine(workshop: Workshop, spoken: 
         assert workshop.digest(f"{place}{manifest['engine']['file']}") == manifest["engine"]["sha256"]
 
 
+def test_rung_of_a_ladder_is_found_again_by_its_window(workshop: Workshop, voice: str) -> None:
+    workshop.build(checkpoint=voice, windows="96m", output="rung/")
+    _, page = write(workshop, "rung/piper-decoder-w96-masked.rknn", checkpoint=voice, ids=",".join(map(str, IDS)))
+    (command,) = (line for line in page.lines if line.startswith("./rknn-tts engine"))
+    assert "--windows 96m" in command
+    assert len(page.attributes("audio", "src")) == 3
+
+
 def test_page_says_what_is_missing_when_the_checkpoint_and_the_logs_are(
     workshop: Workshop, built: Outcome, tmp_path: Path
 ) -> None:
