@@ -75,6 +75,7 @@ class Scales:
         self.builds = builds
         self._costs: dict[str, GraphCost] = {}
         self._trail: list[tuple[tuple[str, str], Rewritten]] = []
+        self._lines: int | None = None
 
     @cached_property
     def offers(self) -> tuple[Offer, ...]:
@@ -100,7 +101,10 @@ class Scales:
             name = f"{self.conversion.opened.stem}-{self.builds.target}.weighed-{digest[:8]}"
             self._costs[digest] = self.builds.cost(name, graph)
         idle = frozenset(one.name for one, done in zip(passes, rewritten, strict=True) if not done.hits)
-        return Weighed(digest, figures_of(self._costs[digest]), idle)
+        cost = self._costs[digest]
+        if self._lines is None:
+            self._lines = cost.regtask_lines
+        return Weighed(digest, figures_of(cost, self._lines), idle)
 
     def _passes(self, picks: Picks) -> tuple[Pass, ...]:
         return without_skipped(arranged(self.conversion.opened, self.builds.target, picks), self.conversion.skipped)
@@ -116,12 +120,19 @@ class Scales:
         return made
 
 
-def figures_of(cost: GraphCost) -> Variant:
-    """What a variant costs, under no name yet."""
+def figures_of(cost: GraphCost, lines: int) -> Variant:
+    """What a variant costs, under no name yet.
+
+    Args:
+        cost: of its graph.
+        lines: that tell of overflowing fields in the log of the engine as it was. Where a variant has more, it may be
+            wrong on a board, of which the gates leave some unproven, for a little time that it saves.
+    """
     if cost.layers is None:
         return Variant("", fault=cost.fault)
     layers = cost.layers
-    fault = f"{cost.regtask_lines} lines of its log tell of overflowing fields" if cost.regtask_lines else ""
+    more = cost.regtask_lines > lines
+    fault = f"{cost.regtask_lines} lines of its log tell of overflowing fields, {lines} without it" if more else ""
     return Variant("", layers.count, len(layers.cpu), layers.cycles, layers.rw_kb, layers.modelled_ms, fault)
 
 

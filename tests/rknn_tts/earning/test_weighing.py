@@ -146,11 +146,13 @@ def test_export_that_is_weighed_needs_a_target(shop: Workshop) -> None:
         shop.run("export", family="piper", checkpoint="mini.onnx", window=109, weigh=True)
 
 
-def test_fault_says_that_a_field_overflows_or_that_nothing_was_built() -> None:
+def test_fault_says_that_more_fields_overflow_or_that_nothing_was_built() -> None:
     layers = Layers(9, 1000, 50.0, 10.0, (), None)
-    assert figures_of(GraphCost(layers, regtask_lines=3)).fault == "3 lines of its log tell of overflowing fields"
-    assert figures_of(GraphCost(fault="no memory")).modelled_ms is None
-    assert figures_of(GraphCost(layers)).modelled_ms == 10.0
+    told = "3 lines of its log tell of overflowing fields, 2 without it"
+    assert figures_of(GraphCost(layers, regtask_lines=3), 2).fault == told
+    assert figures_of(GraphCost(layers, regtask_lines=3), 3).fault == ""
+    assert figures_of(GraphCost(fault="no memory"), 0).modelled_ms is None
+    assert figures_of(GraphCost(layers), 0).modelled_ms == 10.0
 
 
 def test_pipeline_weighs_every_engine_of_a_set(monkeypatch: pytest.MonkeyPatch, shop: Workshop) -> None:
