@@ -13,6 +13,7 @@ import onnx
 import torch
 
 from contracts.manifest import CpuLayer, Manifest, RegtaskCount
+from contracts.seed import SEED
 from converters.qwen3.stand_in import stand_in
 from cost.summary import summarise_layers
 from engine.build import build_engine
@@ -141,7 +142,7 @@ def _overflows(fields: tuple[RegtaskCount, ...]) -> dict[str, Any]:
 
 def export_reference(codes: int, graph: Path) -> int:
     """Writes the reference's step of `codes`, on the random weights, into the file `graph`; how many nodes it has."""
-    decoder = decoder_of(stand_in(TRUE_CONFIG, 0), TRUE_CONFIG)
+    decoder = decoder_of(stand_in(TRUE_CONFIG, SEED), TRUE_CONFIG)
     with torch.no_grad():
         model = exported(ReferenceStep(decoder, HIDDEN), codes, reference_numel_walked(TRUE_CONFIG))
     onnx.save(model, graph)
