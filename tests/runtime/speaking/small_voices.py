@@ -24,6 +24,7 @@ from contracts.files import sha256_of
 from converters.piper.decoder import open_decoder
 from converters.piper.duration_encoder import open_encoder
 from converters.stages import Checkpoint, StageExport, StageOptions
+from converters.vits_ladder import roles_of
 from tests.converters.duration_voices import settings, tokens
 from tests.finished_exports import reshaped
 from tests.onnx_runs import Array, open_session, run
@@ -35,14 +36,24 @@ SPOKEN = (0.667, 1.0, 0.8)
 
 
 def piper_engines(
-    folder: Path, recipe: Recipe, windows: tuple[int, ...] = (109,), widths: str = "", config: Any = None
+    folder: Path,
+    recipe: Recipe,
+    windows: tuple[int, ...] = (109,),
+    widths: str = "",
+    config: Any = None,
+    ladder: str | None = None,
 ) -> Path:
-    """Engines of the voice of `recipe` in the empty `folder`: masked decoders, and duration encoders of `widths`."""
+    """Engines of the voice of `recipe` in the empty `folder`: masked decoders, and duration encoders of `widths`.
+
+    With a `ladder` ("80m,144t") the decoders are its rungs.
+    """
     path = write_voice(folder / "voice.onnx", recipe, config)
     checkpoint = Checkpoint(path, Source(path.name, sha256_of(path), "checkpoint"))
-    for window in windows:
-        options = StageOptions(window=window, decoder_mask=True)
-        write_export(folder, open_decoder(checkpoint, options, open_session), modelled_ms=window / 4)
+    asked = [StageOptions(window=window, decoder_mask=True) for window in windows]
+    for options in asked if ladder is None else [StageOptions(windows=ladder)]:
+        decoders = open_decoder(checkpoint, options, open_session)
+        for role in roles_of(options):
+            write_export(folder, decoders(role))
     if widths:
         opened = open_encoder(checkpoint, replace(StageOptions(), widths=widths), open_session)
         for width in widths.split(","):
@@ -50,12 +61,16 @@ def piper_engines(
     return folder
 
 
-def write_export(folder: Path, export: StageExport, modelled_ms: float | None = None) -> None:
-    """The engine of `export` with its manifest, twin and host half."""
+def write_export(folder: Path, export: StageExport) -> None:
+    """The engine of `export` with its manifest, twin and host half; one with a window is said to take frames / 4 ms."""
     model = export.model
+    passes = []
     for bound in export.passes:  # what else the toolkit needs, onnxruntime does not
-        model = bound.rewrite(model).model
-    given = run(model, reshaped(model, export.feeds[0]))
+        done = bound.rewrite(model)
+        model = done.model
+        passes.append({"name": bound.declaration.name, "hits": done.hits})
+    added = export.added_inputs[0] if export.added_inputs else {}
+    given = run(model, reshaped(model, {**export.feeds[0], **added}))
     for value in model.graph.outputs:
         value.shape = ir.Shape(given[str(value.name)].shape)
     ir.save(model, folder / f"{export.stem}.onnx")
@@ -80,7 +95,10 @@ def write_export(folder: Path, export: StageExport, modelled_ms: float | None = 
         "host": None if export.host is None else file(export.host_file),
         "inputs": tensors(model.graph.inputs),
         "outputs": tensors(model.graph.outputs),
-        "layers": None if modelled_ms is None else {"modelled_ms": modelled_ms},
+        "role": contract.role,
+        "passes": passes,
+        "trim": contract.trim and {"input": contract.trim.input, "frames": contract.trim.frames},
+        "layers": window and {"modelled_ms": window.frames / 4},
         "window": None
         if window is None
         else {key: getattr(window, key) for key in ("frames", "emitted", "left", "right", "hop", "sample_rate")},

@@ -33,7 +33,7 @@ LEAST_DB = 90.0
 def release(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("inflect")
     checkpoint = locate(str(write_release(folder / "release")), lambda text, _: Path(text))
-    write_export(folder, open_decoder(checkpoint, StageOptions(window=FRAMES), open_session))
+    write_export(folder, open_decoder(checkpoint, StageOptions(window=FRAMES), open_session)(""))
     return folder
 
 

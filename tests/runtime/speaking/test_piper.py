@@ -110,6 +110,29 @@ def test_speaks_as_the_voice_does_on_the_same_noise(
     assert one.sample_rate == CHOIR.sample_rate
 
 
+def test_a_ladder_of_masked_and_trimmed_windows_speaks_as_the_voice_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recipe = Recipe(speakers=2)
+    piper_engines(tmp_path, recipe, ladder="80m,128t")
+    stems = ("w80-masked", "w128-trimmed")
+    voice = open_piper(decoder_plan(tmp_path, ",".join(f"piper-decoder-{stem}.rknn" for stem in stems)), TwinBackend())
+    feeds = recorded_feeds(monkeypatch)
+    used: set[str] = set()
+    for ids in (SHORT, LONG[:61], LONG):
+        feeds.clear()
+        samples, pieces, stopwatch = spoken(voice, Asked(ids=tuple(ids), speaker=1, seed=5))
+        fed = next(feed for name, feed in feeds if name == "piper-host.onnx")
+        assert snr_db(said_by_the_voice(recipe, ids, fed, 1), samples) >= LEAST_DB
+        runs = {name: stage.runs for name, stage in stopwatch.stages.items() if name.startswith("decoder")}
+        assert sum(runs.values()) == len(pieces)
+        used |= set(runs)
+        if ids is SHORT:
+            assert runs == {"decoder w80": 1}
+    assert used == {"decoder w80", "decoder w128"}
+    voice.close()
+
+
 @pytest.mark.parametrize(
     "recipe",
     [
