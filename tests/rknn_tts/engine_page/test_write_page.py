@@ -15,6 +15,7 @@ from contracts.errors import UserInput
 from contracts.manifest import CpuLayer, Layers, LogSummary, RegtaskCount
 from contracts.verdicts import at_least, unproven
 from rknn_tts.cli import run
+from rknn_tts.engine_page.remade import remade
 from rknn_tts.engine_page.write_page import WrittenPage, write_page
 from rknn_tts.outcome import Outcome
 from rknn_tts.request import Request
@@ -25,7 +26,7 @@ from tests.rknn_tts.engine_page.reading import Reading, read_page, samples_of
 from tests.rknn_tts.engines import engine_bytes
 from tests.rknn_tts.stand_in_converter import write_converter
 from tests.rknn_tts.test_sample import IDS, SIMULATING
-from tests.rknn_tts.workshop import Heard, Workshop, new_workshop
+from tests.rknn_tts.workshop import Heard, Workshop, fresh_steps, new_workshop
 from tests.vits_writer.recipe import Recipe
 from tests.vits_writer.voice import voice_json, write_voice
 
@@ -170,11 +171,14 @@ def test_commands_on_the_page_build_the_same_engine(workshop: Workshop, spoken: 
 
 
 def test_rung_of_a_ladder_is_found_again_by_its_window(workshop: Workshop, voice: str) -> None:
-    workshop.build(checkpoint=voice, windows="96m", output="rung/")
-    _, page = write(workshop, "rung/piper-decoder-w96-masked.rknn", checkpoint=voice, ids=",".join(map(str, IDS)))
-    (command,) = (line for line in page.lines if line.startswith("./rknn-tts engine"))
-    assert "--windows 96m" in command
-    assert len(page.attributes("audio", "src")) == 3
+    built = workshop.build(checkpoint=voice, windows="96m", output="rung/")
+    assert built.manifest is not None
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(workshop.folder)
+        patch.setenv("RKNN_TTS_CACHE", str(workshop.cache))
+        twin = Path("rung/piper-decoder-w96-masked.onnx")
+        found = remade(built.manifest, twin, voice, fresh_steps(), Heard())
+    assert found.command.endswith(f"--checkpoint {voice} --windows 96m --context 32")
 
 
 def test_page_says_what_is_missing_when_the_checkpoint_and_the_logs_are(
