@@ -11,7 +11,7 @@ from rknn_tts.blocks import Notice, Row, Table, Tone
 from rknn_tts.engine_page.elements import Element, Linked, Section
 from rknn_tts.engine_page.figures import Bar, bar_figure
 from rknn_tts.engine_page.sections import badges_of, per_second_ms, run_ms
-from rknn_tts.engine_page.subjects import SharedBy, Subject
+from rknn_tts.engine_page.subjects import SetOf, Subject
 from rknn_tts.numbers import BYTES_PER_MB, KB_PER_MB, number, size
 from rknn_tts.present_aperture import together_blocks
 from rknn_tts.roles import stage_text
@@ -35,7 +35,7 @@ _COLUMNS = (
 )
 
 
-def comparison_sections(subjects: Sequence[Subject], anchors: Sequence[str], sets: Sequence[SharedBy]) -> list[Section]:
+def comparison_sections(subjects: Sequence[Subject], anchors: Sequence[str], sets: Sequence[SetOf]) -> list[Section]:
     """The engines side by side, their bars, and which fit into one process.
 
     Args:
@@ -47,10 +47,9 @@ def comparison_sections(subjects: Sequence[Subject], anchors: Sequence[str], set
     sections = [Section("engines", "Side by side", tuple(_table(subjects, anchors)))]
     if known:
         sections.append(Section("bars", "Bars", tuple(_bars(known))))
-    if sets:
-        blocks = tuple(
-            block for shared in sets for block in (Notice("set", shared.name), *together_blocks(shared.aperture))
-        )
+    told = [(one.name, one.aperture) for one in sets if one.aperture is not None]
+    if told:
+        blocks = tuple(block for name, shared in told for block in (Notice("set", name), *together_blocks(shared)))
         sections.append(Section("together", "In one process", blocks))
     return sections
 

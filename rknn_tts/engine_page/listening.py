@@ -31,9 +31,9 @@ _PLAYED = (
 Samples = NDArray[np.float32]
 
 
-def listening_section(hearing: Hearing) -> Section:
-    """What was heard of an engine."""
-    return Section(ANCHOR, TITLE, tuple(_elements(hearing)))
+def listening_section(hearing: Hearing, anchor: str = ANCHOR, title: str = TITLE) -> Section:
+    """What was heard of an engine, or of several."""
+    return Section(anchor, title, tuple(_elements(hearing)))
 
 
 def silent_section(why: str, found: Simulated | None = None, unfound: str = "") -> Section:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import dataclasses
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from contracts.contract import RANDOM
+from contracts.contract import RANDOM, Source
 from contracts.errors import Refusal, UserInput
 from contracts.files import sha256_of, sha256_of_bytes
 from contracts.manifest import Manifest
@@ -33,16 +33,23 @@ _MASKING = "mask_decoder"
 """The pass behind --decoder-mask."""
 
 
+class Member(NamedTuple):
+    """An engine to find: its manifest, and the ONNX that it was compiled from."""
+
+    manifest: Manifest
+    twin: Path
+
+
 @dataclass(frozen=True)
 class Remade:
-    """A conversion that gives an engine's graph again.
+    """The conversions that give engines' graphs again.
 
     Attributes:
-        conversion: of the checkpoint.
-        request: what asks for it.
+        conversions: of the checkpoint, one an engine.
+        request: what asks for them.
     """
 
-    conversion: Conversion
+    conversions: tuple[Conversion, ...]
     request: Request
 
     @property
@@ -65,29 +72,34 @@ def stage_of(manifest: Manifest) -> Stage:
         raise Refusal(f"{error}") from error
 
 
-def remade(manifest: Manifest, twin: Path, checkpoint: str | None, steps: Steps, say: Say) -> Remade:
-    """The conversion that makes the graph in `twin` of the checkpoint that `manifest` names.
+def remade(members: Sequence[Member], checkpoint: str | None, steps: Steps, say: Say) -> Remade:
+    """The conversions that make the graphs in the twins of `members`, of the checkpoint that their manifests name.
 
     Args:
-        manifest: the engine's.
-        twin: the ONNX that it was compiled from.
+        members: one engine, or all of a ladder, of one stage.
         checkpoint: where the user says the checkpoint is; None: the one of the stage's package.
         steps: those of the command.
         say: gets the progress.
 
     Raises:
         UserInput: `checkpoint` is another one.
-        Refusal: the checkpoint is not at hand, or no options that are tried give that graph.
+        Refusal: the checkpoint is not at hand, or no options that are tried give those graphs.
     """
-    stage = stage_of(manifest)
-    if not twin.is_file() or sha256_of(twin) != manifest.onnx.sha256:
-        what = "another one than the manifest tells of" if twin.is_file() else "not at hand"
-        raise Refusal(f"its twin {twin.name} is {what}.")
-    graph = sha256_of_bytes(without_carried(twin.read_bytes()))
-    place = _place(manifest, checkpoint)
-    for chosen in _requests(manifest, stage, place):
-        found = _matching(manifest, chosen, graph, checkpoint, steps, say)
-        if found is not None:
+    first = members[0].manifest
+    stage = stage_of(first)
+    graphs = {member.manifest.role or "": _graph_in(member) for member in members}
+    place = _place(first, checkpoint)
+    for number, chosen in enumerate(_requests([member.manifest for member in members], stage, place)):
+        try:
+            conversions = open_conversions(chosen, first.target, say)
+        except UserInput:
+            if checkpoint is not None and not number:
+                raise
+            continue
+        _check_source(first, conversions[0].origin.checkpoint.source, checkpoint)
+        found = tuple(conversion for conversion in conversions if conversion.role in graphs)
+        whole = len(found) == len(graphs) and (len(members) == 1 or len(conversions) == len(members))
+        if whole and all(_gives(conversion, members, graphs, steps) for conversion in found):
             return Remade(found, chosen)
     raise Refusal(
         "it was built with options that its manifest does not tell, or by another version of rknn-tts: none that were "
@@ -120,8 +132,18 @@ def _place(manifest: Manifest, checkpoint: str | None) -> str | None:
     raise Refusal(f"its checkpoint {manifest.source.name} is needed: --checkpoint names it.")
 
 
-def _requests(manifest: Manifest, stage: Stage, checkpoint: str | None) -> Iterator[Request]:
-    """What may have asked for the engine: the stage's defaults, and what its geometry tells."""
+def _graph_in(member: Member) -> str:
+    """The digest of the bare graph in a twin."""
+    manifest, twin = member
+    if not twin.is_file() or sha256_of(twin) != manifest.onnx.sha256:
+        what = "another one than the manifest tells of" if twin.is_file() else "not at hand"
+        raise Refusal(f"its twin {twin.name} is {what}.")
+    return sha256_of_bytes(without_carried(twin.read_bytes()))
+
+
+def _requests(manifests: Sequence[Manifest], stage: Stage, checkpoint: str | None) -> Iterator[Request]:
+    """What may have asked for the engines: the stage's defaults, and what their geometry tells."""
+    manifest = manifests[0]
     base = Request(
         "engine",
         family=stage.family,
@@ -133,56 +155,59 @@ def _requests(manifest: Manifest, stage: Stage, checkpoint: str | None) -> Itera
         accept_regtask=list(manifest.log.accepted),
     )
     yield base
-    for told in _told_by_window(manifest):
-        given = {name: value for name, value in told.items() if name in stage.options}
-        if "windows" in told and "windows" not in given:
-            continue
+    told = list(_told_by_window(manifest)) if len(manifests) == 1 else []
+    if "windows" in stage.options and all(one.window for one in manifests):
+        told.append(_ladder(manifests))
+    for one in told:
+        given = {name: value for name, value in one.items() if name in stage.options}
         yield dataclasses.replace(base, **given)
         if manifest.role is not None and "member" in stage.options:
             yield dataclasses.replace(base, member=manifest.role, **given)
 
 
 def _told_by_window(manifest: Manifest) -> Iterator[dict[str, Any]]:
-    """Options that the window tells: those of an engine alone, and those of a rung, which is one of a ladder of one."""
-    window = manifest.window
-    if window is None:
+    """Options that the window of an engine tells that is no rung of a ladder."""
+    if manifest.window is None or manifest.trim is not None:
         yield {}
         return
-    masked = any(record.name == _MASKING and record.hits for record in manifest.passes)
-    mask = {"decoder_mask": True} if masked else {"no_decoder_mask": True}
-    if manifest.trim is None:
-        yield {"window": window.frames, "context": window.left, **mask}
-    letter = TRIMMED if manifest.trim else MASKED if masked else ""
-    yield {"windows": f"{window.frames}{letter}", "context": window.left}
+    mask = {"decoder_mask": True} if _letter(manifest) else {"no_decoder_mask": True}
+    yield {"window": manifest.window.frames, "context": manifest.window.left, **mask}
 
 
-def _matching(
-    manifest: Manifest, chosen: Request, graph: str, checkpoint: str | None, steps: Steps, say: Say
-) -> Conversion | None:
-    """The conversion among those of `chosen` that gives `graph`; None where none does.
+def _ladder(manifests: Sequence[Manifest]) -> dict[str, Any]:
+    """Options that the windows of a ladder's rungs tell, or of one."""
+    windows = [(one.window, _letter(one)) for one in manifests if one.window is not None]
+    return {
+        "windows": ",".join(f"{window.frames}{letter}" for window, letter in windows),
+        "context": windows[0][0].left,
+    }
+
+
+def _letter(manifest: Manifest) -> str:
+    """What stands behind a rung's width."""
+    if manifest.trim is not None:
+        return TRIMMED
+    return MASKED if any(record.name == _MASKING and record.hits for record in manifest.passes) else ""
+
+
+def _check_source(manifest: Manifest, source: Source, checkpoint: str | None) -> None:
+    """See that the checkpoint is the one that the manifest names.
 
     Raises:
-        UserInput: the checkpoint that the user names is another one.
+        UserInput: the one that the user names is another one.
         Refusal: the package's is.
     """
-    try:
-        conversions = open_conversions(chosen, manifest.target, say)
-    except UserInput:
-        if checkpoint is not None:
-            raise
-        return None
-    source = conversions[0].origin.checkpoint.source
-    if source.sha256 != manifest.source.sha256:
-        told = f"{source.name} is not the checkpoint of the engine, {manifest.source.name}: its digest is another"
-        if checkpoint is not None:
-            raise UserInput(f"--checkpoint {checkpoint}: {told}.")
-        raise Refusal(f"{told}.")
-    for conversion in conversions:
-        if conversion.role != (manifest.role or ""):  # it stands in the engine, and decides its digest
-            continue
-        if conversion.opened.contract.window != manifest.window:
-            continue
-        if sha256_of(export_graph(conversion, steps).folder / MODEL_FILE) == graph:
-            return conversion
-        conversion.release()
-    return None
+    if source.sha256 == manifest.source.sha256:
+        return
+    told = f"{source.name} is not the checkpoint of the engine, {manifest.source.name}: its digest is another"
+    if checkpoint is not None:
+        raise UserInput(f"--checkpoint {checkpoint}: {told}.")
+    raise Refusal(f"{told}.")
+
+
+def _gives(conversion: Conversion, members: Sequence[Member], graphs: Mapping[str, str], steps: Steps) -> bool:
+    """Whether the conversion gives the graph of the member of its role, which stands in the engine as well."""
+    manifest = next(one.manifest for one in members if (one.manifest.role or "") == conversion.role)
+    if conversion.opened.contract.window != manifest.window:
+        return False
+    return sha256_of(export_graph(conversion, steps).folder / MODEL_FILE) == graphs[conversion.role]

@@ -41,11 +41,18 @@ class Subject:
 
 
 @dataclass(frozen=True)
-class SharedBy:
-    """What a set says of its members' address space."""
+class SetOf:
+    """A set of engines.
+
+    Attributes:
+        name: its file's name.
+        members: the manifests of its engines.
+        aperture: what it says of their address space; None: nothing.
+    """
 
     name: str
-    aperture: SharedAperture
+    members: tuple[Path, ...]
+    aperture: SharedAperture | None
 
 
 @dataclass(frozen=True)
@@ -60,7 +67,7 @@ class Subjects:
     """
 
     engines: tuple[Subject, ...]
-    sets: tuple[SharedBy, ...]
+    sets: tuple[SetOf, ...]
     folder: Path | None
     compared: bool
 
@@ -80,14 +87,14 @@ def subjects_at(words: Sequence[str], workdir: Path) -> Subjects:
     if alone:
         return Subjects((_subject(Path(words[0]), Path(words[0]).stem, workdir),), (), None, compared=False)
     engines: dict[Path, Subject] = {}
-    sets: list[SharedBy] = []
+    sets: list[SetOf] = []
     for word in words:
         for path, name in _places(Path(word)):
             shared = _set_in(path)
             if shared is None:
                 engines.setdefault(path.resolve(), _tolerant(path, name, workdir))
-            elif shared.aperture is not None:
-                sets.append(SharedBy(path.name, shared.aperture))
+            else:
+                sets.append(SetOf(path.name, tuple(_members(path, shared)), shared.aperture))
     folder = Path(words[0]) if len(words) == 1 and Path(words[0]).is_dir() else None
     return Subjects(tuple(engines.values()), tuple(sets), folder, compared=True)
 
@@ -109,9 +116,14 @@ def _places(path: Path) -> Iterator[tuple[Path, str]]:
         raise UserInput(f"{path}: there is no such file; name {KINDS}.")
     yield path, path.stem
     members = _set_in(path)
-    for member in members.members if members else ():
-        manifest = path.with_name(PurePosixPath(member).name or "member")
+    for manifest in _members(path, members) if members else ():
         yield manifest, manifest.stem
+
+
+def _members(path: Path, shared: SetManifest) -> Iterator[Path]:
+    """The manifests of a set, which stand beside its own."""
+    for member in shared.members:
+        yield path.with_name(PurePosixPath(member).name or "member")
 
 
 def _tolerant(path: Path, name: str, workdir: Path) -> Subject:

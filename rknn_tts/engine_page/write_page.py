@@ -94,8 +94,9 @@ def write_page(request: Request, say: Say) -> WrittenPage:
         for anchor, subject in zip(anchors, subjects.engines, strict=True)
         if anchor
     )
+    together = _together(subjects, wanted, steps, say, notes)
     say.step("drawing the page")
-    data = page_html(_page(subjects, anchors, parts))
+    data = page_html(_page(subjects, anchors, together, parts))
     make_folder(place.parent)
     write_whole(place, data)
     names = tuple(subject.name for subject in subjects.engines)
@@ -136,14 +137,40 @@ def _check_replaced(place: Path, subjects: Subjects) -> None:
         raise UserInput(f"{place}: is no page of rknn-tts, and would be replaced; {ANOTHER_PLACE}.")
 
 
-def _page(subjects: Subjects, anchors: list[str], parts: tuple[EnginePart, ...]) -> Page:
+def _page(subjects: Subjects, anchors: list[str], together: list[Section], parts: tuple[EnginePart, ...]) -> Page:
     if not subjects.compared:
         (part,) = parts
         return Page(part.name, _MODELLED, (), parts)
     count = len(subjects.engines)
     where = f" in {subjects.folder.name or subjects.folder}" if subjects.folder else ""
     title = f"{count} engine{'s' * (count != 1)}{where}"
-    return Page(title, _MODELLED, tuple(comparison_sections(subjects.engines, anchors, subjects.sets)), parts)
+    compared = comparison_sections(subjects.engines, anchors, subjects.sets)
+    return Page(title, _MODELLED, (*compared, *together), parts)
+
+
+def _together(subjects: Subjects, wanted: _Wanted, steps: Steps, say: Say, notes: list[str]) -> list[Section]:
+    """What a ladder sounds like, its windows picked as a board picks them; of each set that is one."""
+    known = {one.engine.resolve(): one for one in subjects.engines}
+    sections = []
+    for number, shared in enumerate(subjects.sets if wanted.sample else ()):
+        members = [known.get(place.with_suffix(".rknn").resolve()) for place in shared.members]
+        engines = [(m.found.manifest, m.engine) for m in members if m and m.found and m.found.manifest]
+        if len(engines) < 2 or len(engines) < len(members) or not _is_ladder([manifest for manifest, _ in engines]):
+            continue
+        try:
+            hearing = heard(engines, wanted.checkpoint, wanted.sentence, steps, say)
+        except RknnTtsError as error:
+            notes.append(f"{shared.name} is not heard: {error}")
+            continue
+        sections.append(listening_section(hearing, f"hearing-{number + 1}", f"Hearing of {shared.name}"))
+    return sections
+
+
+def _is_ladder(manifests: list[Manifest]) -> bool:
+    """Whether engines are of one stage and one checkpoint, and differ by the width of their windows alone."""
+    alike = {(one.family, one.stage, one.target, one.source, one.toolkit.version) for one in manifests}
+    widths = {one.window.frames for one in manifests if one.window}
+    return len(alike) == 1 and len(widths) == len(manifests)
 
 
 def _part(
@@ -174,7 +201,7 @@ def _hearing(
     if not wanted.sample:
         return silent_section("It was left out (--no-sample)."), None
     try:
-        found = heard(manifest, subject.engine, wanted.checkpoint, wanted.sentence, steps, say)
+        found = heard([(manifest, subject.engine)], wanted.checkpoint, wanted.sentence, steps, say)
     except RknnTtsError as error:
         if wanted.insisted:
             raise

@@ -9,7 +9,7 @@ import pytest
 
 from contracts.contract import Source
 from contracts.errors import Refusal
-from rknn_tts.engine_page.remade import command_of, remade, stage_of
+from rknn_tts.engine_page.remade import Member, command_of, remade, stage_of
 from rknn_tts.request import Request
 from tests.rknn_tts.samples import MANIFEST
 from tests.rknn_tts.workshop import Heard, fresh_steps
@@ -44,7 +44,7 @@ def test_remade_needs_the_twin_that_the_manifest_tells_of(tmp_path: Path) -> Non
     twin = tmp_path / "twin.onnx"
     for what in ("not at hand", "another one than the manifest tells of"):
         with pytest.raises(Refusal) as refused:
-            remade(MANIFEST, twin, None, fresh_steps(), Heard())
+            remade([Member(MANIFEST, twin)], None, fresh_steps(), Heard())
         assert what in str(refused.value)
         twin.write_bytes(b"another")
 
@@ -57,4 +57,4 @@ def test_remade_asks_for_a_checkpoint_of_the_users(tmp_path: Path, monkeypatch: 
     (tmp_path / "twin.onnx").write_bytes(b"")
     manifest = dataclasses.replace(MANIFEST, source=Source("my.onnx", "ab" * 32, "checkpoint"))
     with pytest.raises(Refusal, match=r"its checkpoint my\.onnx is needed: --checkpoint names it"):
-        remade(manifest, tmp_path / "twin.onnx", None, fresh_steps(), Heard())
+        remade([Member(manifest, tmp_path / "twin.onnx")], None, fresh_steps(), Heard())

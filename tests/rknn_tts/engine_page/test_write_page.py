@@ -14,8 +14,10 @@ from contracts.contract import PassRecord, Source, TensorSpec
 from contracts.errors import UserInput
 from contracts.manifest import CpuLayer, Layers, LogSummary, RegtaskCount
 from contracts.verdicts import at_least, unproven
+from converters.stages import Sentence
 from rknn_tts.cli import run
-from rknn_tts.engine_page.remade import remade
+from rknn_tts.engine_page.hearing import heard
+from rknn_tts.engine_page.remade import Member, remade
 from rknn_tts.engine_page.write_page import WrittenPage, write_page
 from rknn_tts.outcome import Outcome
 from rknn_tts.request import Request
@@ -170,15 +172,22 @@ def test_commands_on_the_page_build_the_same_engine(workshop: Workshop, spoken: 
         assert workshop.digest(f"{place}{manifest['engine']['file']}") == manifest["engine"]["sha256"]
 
 
-def test_rung_of_a_ladder_is_found_again_by_its_window(workshop: Workshop, voice: str) -> None:
-    built = workshop.build(checkpoint=voice, windows="96m", output="rung/")
-    assert built.manifest is not None
+def test_ladder_is_found_again_and_heard_as_a_board_picks_its_windows(workshop: Workshop, voice: str) -> None:
+    built = workshop.build(checkpoint=voice, windows="96m,128t", output="ladder/")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(workshop.folder)
         patch.setenv("RKNN_TTS_CACHE", str(workshop.cache))
-        twin = Path("rung/piper-decoder-w96-masked.onnx")
-        found = remade(built.manifest, twin, voice, fresh_steps(), Heard())
-    assert found.command.endswith(f"--checkpoint {voice} --windows 96m --context 32")
+        steps, said = fresh_steps(), Heard()
+        engines = [(one.manifest, Path(one.files[0])) for one in built.members if one.manifest is not None]
+        rung = remade([Member(engines[0][0], engines[0][1].with_suffix(".onnx"))], voice, steps, said)
+        hearing = heard(engines, voice, Sentence(ids=tuple(IDS)), steps, said)
+    assert rung.command.endswith(f"--checkpoint {voice} --windows 96m --context 32")
+    assert hearing.command.endswith(f"--checkpoint {voice} --windows 96m,128t --context 32")
+    whole = whole_voice(Recipe(), IDS, (0.0, 1.0, 0.0))["output"].reshape(-1)
+    assert snr_db(whole, hearing.spoken.windowed) > 95
+    assert snr_db(whole, hearing.spoken.engine) == pytest.approx(60.0, abs=0.1)  # a thousandth too loud
+    assert all(seam % Recipe().hop == 0 for seam in hearing.spoken.seams)
+    assert len(hearing.spoken.seams) >= whole.size // Recipe().hop // 96 - 1
 
 
 def test_page_says_what_is_missing_when_the_checkpoint_and_the_logs_are(
