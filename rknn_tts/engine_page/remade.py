@@ -155,32 +155,29 @@ def _requests(manifests: Sequence[Manifest], stage: Stage, checkpoint: str | Non
         accept_regtask=list(manifest.log.accepted),
     )
     yield base
-    told = list(_told_by_window(manifest)) if len(manifests) == 1 else []
-    if "windows" in stage.options and all(one.window for one in manifests):
-        told.append(_ladder(manifests))
-    for one in told:
-        given = {name: value for name, value in one.items() if name in stage.options}
+    context = manifest.window.left if manifest.window else None
+    for told in _told_by_windows(manifests):
+        given = {name: value for name, value in told.items() if name in stage.options}
+        if "windows" in told and "windows" not in given:
+            continue
+        # The context that a stage has anyway is seldom said: without it, what the user's own command made is found.
         yield dataclasses.replace(base, **given)
+        if "context" in stage.options:
+            yield dataclasses.replace(base, **given, context=context)
         if manifest.role is not None and "member" in stage.options:
-            yield dataclasses.replace(base, member=manifest.role, **given)
+            yield dataclasses.replace(base, **given, member=manifest.role)
 
 
-def _told_by_window(manifest: Manifest) -> Iterator[dict[str, Any]]:
-    """Options that the window of an engine tells that is no rung of a ladder."""
-    if manifest.window is None or manifest.trim is not None:
+def _told_by_windows(manifests: Sequence[Manifest]) -> Iterator[dict[str, Any]]:
+    """Options that windows tell: of an engine alone that is no rung of a ladder, and of rungs."""
+    windows = [(one.window.frames, _letter(one)) for one in manifests if one.window is not None]
+    if len(windows) < len(manifests):
         yield {}
         return
-    mask = {"decoder_mask": True} if _letter(manifest) else {"no_decoder_mask": True}
-    yield {"window": manifest.window.frames, "context": manifest.window.left, **mask}
-
-
-def _ladder(manifests: Sequence[Manifest]) -> dict[str, Any]:
-    """Options that the windows of a ladder's rungs tell, or of one."""
-    windows = [(one.window, _letter(one)) for one in manifests if one.window is not None]
-    return {
-        "windows": ",".join(f"{window.frames}{letter}" for window, letter in windows),
-        "context": windows[0][0].left,
-    }
+    (frames, letter), *others = windows
+    if not others and letter != TRIMMED:
+        yield {"window": frames, **({"decoder_mask": True} if letter == MASKED else {"no_decoder_mask": True})}
+    yield {"windows": ",".join(f"{frames}{letter}" for frames, letter in windows)}
 
 
 def _letter(manifest: Manifest) -> str:

@@ -181,8 +181,8 @@ def test_ladder_is_found_again_and_heard_as_a_board_picks_its_windows(workshop: 
         engines = [(one.manifest, Path(one.files[0])) for one in built.members if one.manifest is not None]
         rung = remade([Member(engines[0][0], engines[0][1].with_suffix(".onnx"))], voice, steps, said)
         hearing = heard(engines, voice, Sentence(ids=tuple(IDS)), steps, said)
-    assert rung.command.endswith(f"--checkpoint {voice} --windows 96m --context 32")
-    assert hearing.command.endswith(f"--checkpoint {voice} --windows 96m,128t --context 32")
+    assert rung.command.endswith(f"--checkpoint {voice} --windows 96m")
+    assert hearing.command.endswith(f"--checkpoint {voice} --windows 96m,128t")
     whole = whole_voice(Recipe(), IDS, (0.0, 1.0, 0.0))["output"].reshape(-1)
     assert snr_db(whole, hearing.spoken.windowed) > 95
     assert snr_db(whole, hearing.spoken.engine) == pytest.approx(60.0, abs=0.1)  # a thousandth too loud
