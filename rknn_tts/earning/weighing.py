@@ -132,7 +132,7 @@ def figures_of(cost: GraphCost, lines: int) -> Variant:
         return Variant("", fault=cost.fault)
     layers = cost.layers
     more = cost.regtask_lines > lines
-    fault = f"{cost.regtask_lines} lines of its log tell of overflowing fields, {lines} without it" if more else ""
+    fault = f"{cost.regtask_lines} lines of its log tell of overflowing fields, {lines} as it was" if more else ""
     return Variant("", layers.count, len(layers.cpu), layers.cycles, layers.rw_kb, layers.modelled_ms, fault)
 
 

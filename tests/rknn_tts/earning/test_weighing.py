@@ -148,7 +148,7 @@ def test_export_that_is_weighed_needs_a_target(shop: Workshop) -> None:
 
 def test_fault_says_that_more_fields_overflow_or_that_nothing_was_built() -> None:
     layers = Layers(9, 1000, 50.0, 10.0, (), None)
-    told = "3 lines of its log tell of overflowing fields, 2 without it"
+    told = "3 lines of its log tell of overflowing fields, 2 as it was"
     assert figures_of(GraphCost(layers, regtask_lines=3), 2).fault == told
     assert figures_of(GraphCost(layers, regtask_lines=3), 3).fault == ""
     assert figures_of(GraphCost(fault="no memory"), 0).modelled_ms is None
