@@ -8,16 +8,18 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from contracts.contract import PassRecord, Source, TensorSpec
-from contracts.errors import UserInput
+from contracts.errors import Refusal, UserInput
 from contracts.manifest import CpuLayer, Layers, LogSummary, RegtaskCount
 from contracts.verdicts import at_least, unproven
 from converters.stages import Sentence
 from rknn_tts.cli import run
 from rknn_tts.engine_page.hearing import heard
 from rknn_tts.engine_page.remade import Member, remade
+from rknn_tts.engine_page.simulated import simulated
 from rknn_tts.engine_page.write_page import WrittenPage, write_page
 from rknn_tts.outcome import Outcome
 from rknn_tts.request import Request
@@ -110,6 +112,30 @@ def test_page_has_the_cost_of_the_layer_table(workshop: Workshop, spoken: tuple[
     dearest = next(rows for caption, rows in page.tables.items() if caption.endswith("dearest layers"))
     assert len(dearest) - 1 == min(20, len(layers))
     assert [float(row[3]) for row in dearest[1:]] == pytest.approx(sorted(ms, reverse=True)[:20], rel=2e-3, abs=2e-3)
+
+
+def test_page_counts_the_lines_of_the_log(workshop: Workshop, spoken: tuple[WrittenPage, Reading]) -> None:
+    name = workshop.json(f"{ENGINE}.json")["layers"]["file"].replace(".layers.json", ".log")
+    rows = {row[0]: int(row[1]) for row in spoken[1].tables[f"Lines of {name} by class"][1:]}
+    lines = (workshop.folder / name).read_text().splitlines()
+    assert (rows["started"], rows["done"], rows["regtask"], rows["unknown error"]) == (1, 1, 0, 0)
+    assert sum(rows.values()) == sum(line.strip() != "" for line in lines)
+
+
+def test_arrays_of_the_build_are_compared_along_their_axis(workshop: Workshop, built: Outcome) -> None:
+    assert built.manifest is not None
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(workshop.folder)
+        patch.setenv("RKNN_TTS_CACHE", str(workshop.cache))
+        found = simulated(built.manifest, Path(f"{ENGINE}.rknn"), fresh_steps(), Heard())
+        with pytest.raises(Refusal, match="not at hand"):
+            simulated(built.manifest, Path(f"{ENGINE}.rknn"), fresh_steps(force=True), Heard())
+    ((name, along),) = found.curves
+    assert (name, found.against) == ("audio", "onnxruntime on its graph")
+    # The stand-in gives what onnxruntime does, a thousandth too loud: 60 dB wherever there is a sound.
+    heard_db = along.db[np.isfinite(along.db)]
+    assert heard_db.size > 100
+    assert heard_db.tolist() == pytest.approx([60.0] * heard_db.size, abs=0.2)
 
 
 def test_page_plays_what_the_voice_says(spoken: tuple[WrittenPage, Reading]) -> None:
