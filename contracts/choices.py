@@ -12,13 +12,13 @@ WITH, WITHOUT = "with", "without"
 """The two variants that every pass has; other forms of it have names of their own."""
 
 ON_THIS_ENGINE = "weighed on this engine"
-ON_ANOTHER_ENGINE = "weighed on another engine"
+BY_THE_TABLE = "by the table"
 ON_A_SPECIMEN = "weighed on a small graph"
 AS_ASKED = "asked for"
-"""What a choice rests on: builds of the very graph; of an engine of the same stage; of the pass's specimen
-(docs/cuts.md); nothing but the user's word."""
+"""What a choice rests on: builds of the very graph; of an engine of the same stage, in the table of what was weighed
+(docs/earning.md); of the pass's specimen (docs/cuts.md); nothing but the user's word."""
 
-BASES = (ON_THIS_ENGINE, ON_ANOTHER_ENGINE, ON_A_SPECIMEN, AS_ASKED)
+BASES = (ON_THIS_ENGINE, BY_THE_TABLE, ON_A_SPECIMEN, AS_ASKED)
 
 
 @dataclass(frozen=True)

@@ -40,8 +40,8 @@ What was kept, the figures of the others and how that is known stand in the mani
 [manifest.md](manifest.md)), and `inspect` shows them. The `basis` of a choice:
 
 - `weighed on this engine`: it was weighed itself, by `--weigh`.
-- `weighed on another engine`: it takes after one of its stage in the tables below: that of its name, else of its role,
-  else of the nearest width. Another voice takes after the default one.
+- `by the table`: it takes after one of its stage in the tables below: that of its name, else of its role, else of the
+  nearest width. Another voice takes after the default one.
 - `weighed on a small graph`: it goes by [cuts.md](cuts.md), since nothing was weighed of its stage for its target, or
   the pass changed nothing in what was.
 - `asked for`: `--no-pass` left the pass out.

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
-from contracts.choices import ON_ANOTHER_ENGINE, Choice
+from contracts.choices import BY_THE_TABLE, Choice
 from contracts.contract import Contract
 from contracts.files import write_whole
 from contracts.serial import from_json, parse_json, to_json
@@ -106,7 +106,7 @@ def nearest(entries: Sequence[Entry], stem: str, contract: Contract) -> Entry | 
 
 def as_taken_over(choice: Choice) -> Choice:
     """`choice` as another engine has it."""
-    return replace(choice, basis=ON_ANOTHER_ENGINE)
+    return replace(choice, basis=BY_THE_TABLE)
 
 
 def weighed_text(stem: str, target: str, toolkit: str) -> str:

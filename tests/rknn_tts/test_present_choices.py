@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contracts.choices import AS_ASKED, ON_A_SPECIMEN, ON_ANOTHER_ENGINE, WITH, WITHOUT, Choice, Variant
+from contracts.choices import AS_ASKED, BY_THE_TABLE, ON_A_SPECIMEN, WITH, WITHOUT, Choice, Variant
 from rknn_tts.blocks import plain_text
 from rknn_tts.present_choices import choice_blocks
 
@@ -10,14 +10,14 @@ W109 = "piper-decoder-w109 for rk3588 by rknn-toolkit2 2.3.2"
 FLIPS = Choice(
     "fold_channel_flips",
     WITH,
-    ON_ANOTHER_ENGINE,
+    BY_THE_TABLE,
     W109,
     (Variant(WITH, 237, 0, 7_256_000, 96_730.0, 26.603), Variant(WITHOUT, 247, 4, 7_256_000, 97_130.0, 27.483)),
 )
 NARROW = Choice(
     "rewrite_narrow_conv",
     WITHOUT,
-    ON_ANOTHER_ENGINE,
+    BY_THE_TABLE,
     W109,
     (Variant(WITH, fault="the toolkit died"), Variant(WITHOUT, 235, 0, 7_371_000, 97_500.0, 26.87)),
 )
@@ -38,9 +38,7 @@ def test_every_variant_is_shown_with_its_figures_and_which_was_kept() -> None:
 
 def test_what_the_choices_rest_on_is_told_once() -> None:
     (told,) = [line for line in lines(FLIPS, NARROW) if W109 in line]
-    assert told == (
-        f"choices: weighed on another engine ({W109}): fold_channel_flips with, rewrite_narrow_conv without."
-    )
+    assert told == (f"choices: by the table ({W109}): fold_channel_flips with, rewrite_narrow_conv without.")
 
 
 def test_variant_that_cannot_be_kept_is_shown_with_its_reason() -> None:

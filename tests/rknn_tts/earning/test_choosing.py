@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contracts.choices import AS_ASKED, ON_A_SPECIMEN, ON_ANOTHER_ENGINE, ON_THIS_ENGINE, WITH, WITHOUT, Choice, Variant
+from contracts.choices import AS_ASKED, BY_THE_TABLE, ON_A_SPECIMEN, ON_THIS_ENGINE, WITH, WITHOUT, Choice, Variant
 from contracts.contract import Contract, Source
 from rknn_tts.earning.choosing import Choosing, trying
 from rknn_tts.earning.offers import Offer
@@ -32,14 +32,14 @@ def test_choice_rests_on_specimens_where_nothing_was_weighed() -> None:
 def test_choice_of_the_table_has_its_figures_and_says_that_another_engine_was_weighed() -> None:
     choosing = Choosing((ENTRY,))
     (choice,) = made(choosing, offer("fold"))
-    assert choice == Choice("fold", WITHOUT, ON_ANOTHER_ENGINE, WEIGHED.weighed_on, FIGURES)
+    assert choice == Choice("fold", WITHOUT, BY_THE_TABLE, WEIGHED.weighed_on, FIGURES)
     assert choosing.picks("net-w8", CONTRACT) == {"fold": WITHOUT}
 
 
 def test_pass_that_the_table_does_not_tell_of_rests_on_its_specimen() -> None:
     found = made(Choosing((ENTRY,)), offer("fold"), offer("narrow"), narrow=1)
     assert [(choice.name, choice.basis) for choice in found] == [
-        ("fold", ON_ANOTHER_ENGINE),
+        ("fold", BY_THE_TABLE),
         ("narrow", ON_A_SPECIMEN),
     ]
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from contracts.choices import AS_ASKED, ON_A_SPECIMEN, ON_ANOTHER_ENGINE, ON_THIS_ENGINE, WITHOUT, Choice, Variant
+from contracts.choices import AS_ASKED, BY_THE_TABLE, ON_A_SPECIMEN, ON_THIS_ENGINE, WITHOUT, Choice, Variant
 from rknn_tts import checkpoint_to_onnx
 from rknn_tts.checkpoint_to_onnx import Conversion, open_conversions
 from rknn_tts.earning.table import Entry
@@ -50,7 +50,7 @@ def test_engine_goes_by_the_table_and_its_contract_says_so(voice: str, monkeypat
     made = conversion(voice, monkeypatch, (ENTRY,))
     assert "fold_scales" not in [bound.name for bound in made.passes]
     found = chosen(made)
-    assert found["fold_scales"] == replace(SCALES, basis=ON_ANOTHER_ENGINE)
+    assert found["fold_scales"] == replace(SCALES, basis=BY_THE_TABLE)
     assert found["fold_channel_flips"].basis == ON_A_SPECIMEN
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from contracts.choices import ON_ANOTHER_ENGINE, ON_THIS_ENGINE, WITH, WITHOUT, Choice, Variant
+from contracts.choices import BY_THE_TABLE, ON_THIS_ENGINE, WITH, WITHOUT, Choice, Variant
 from contracts.contract import Contract, Source, Window
 from contracts.targets import TARGETS
 from converters.registry import STAGES
@@ -77,7 +77,7 @@ def test_written_table_is_in_order_whatever_order_it_was_weighed_in(tmp_path: Pa
 
 def test_choice_that_is_taken_over_says_so_and_keeps_its_figures() -> None:
     made = as_taken_over(CHOICE)
-    assert (made.basis, made.weighed_on, made.variants) == (ON_ANOTHER_ENGINE, CHOICE.weighed_on, CHOICE.variants)
+    assert (made.basis, made.weighed_on, made.variants) == (BY_THE_TABLE, CHOICE.weighed_on, CHOICE.variants)
 
 
 def of_table() -> list[tuple[Entry, Choice]]:
