@@ -2,7 +2,7 @@
 
 Every ladder of at most so many windows that serves the shortest utterance exactly, by a masked window or by one that
 no utterance is shorter than, is covered as the board would (`expected_cost`). The least expected time wins; of ladders
-within `TIE` of it, the one whose first audio comes soonest, then the one that takes the least memory.
+within `TIE` of it, the one that takes the least memory, then the one whose first audio comes soonest.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from rknn_tts.tune.expected_cost import Expected, expected_cost
 
 TIE = 1.005
 """Times the least expected time: half a percent is nothing that the model could tell (docs/cost.md), and the best
-ladders of a sweep lie as close together: it is what first audio and memory are weighed against."""
+ladders of a sweep lie as close together: it is what memory and first audio are weighed against."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ def best_of(ladders: Iterable[Sequence[Offered]], shares: Mapping[int, float]) -
 
 def _economy(ladder: Ladder) -> tuple[float, float, float]:
     """By what ladders that cost about the same are told apart."""
-    return ladder.expected.first_audio_ms, ladder.memory_mb, ladder.expected.ms
+    return ladder.memory_mb, ladder.expected.first_audio_ms, ladder.expected.ms
 
 
 def _exact_ladders(offered: Sequence[Offered], shortest: int, most: int) -> Iterator[tuple[Offered, ...]]:
