@@ -87,7 +87,8 @@ def family_set_place(folder: Path, family: str) -> Path:
 
 
 _ONE_ALONE = (
-    ", or ask for one engine alone (--member, or one number in --widths, --codes, --lengths, --buckets or --look-ahead)"
+    ", or ask for one engine alone (--member, or one number in --windows, --widths, --codes, --lengths, --buckets or "
+    "--look-ahead)"
 )
 
 

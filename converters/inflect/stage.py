@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from converters.inflect.checkpoint import RANDOM_NANO, locate
+from converters.inflect.checkpoint import RANDOM_NANO, is_slice, locate
 from converters.inflect.decoder import open_decoder
 from converters.inflect.probe import probe_of
-from converters.stages import Stage
-from converters.vits_ladder import roles_of
+from converters.stages import Checkpoint, Stage, StageOptions
+from converters.vits_ladder import roles_of, with_default_windows
+
+
+def _settled(options: StageOptions, target: str | None, checkpoint: Checkpoint) -> StageOptions:
+    """A slice has one window, and that of its own."""
+    return options if is_slice(checkpoint) else with_default_windows("inflect.decoder", options, target)
+
 
 STAGE = Stage(
     family="inflect",
@@ -16,6 +22,7 @@ STAGE = Stage(
     options=frozenset({"window", "windows", "context", "no_decoder_mask"}),
     open=open_decoder,
     roles=roles_of,
+    settled=_settled,
     locate=locate,
     speaks=True,
     reads=True,

@@ -43,7 +43,7 @@ from converters.stages import (
     StageOptions,
 )
 from converters.vits_engine import feeds_of, frames_behind, passes_of
-from converters.vits_ladder import DecoderWindow, roles_of, windows_of
+from converters.vits_ladder import DecoderWindow, roles_of, windows_of, with_default_windows
 from converters.vits_sample import sample_rungs
 from converters.vits_windows import AUDIO, LATENT, MASK, UsualWindow
 from surgery.normalise_static_inputs import normalise_static_inputs
@@ -245,6 +245,7 @@ STAGE = Stage(
     default_checkpoint=VOICE,
     options=frozenset({"window", "windows", "context", "decoder_mask", "speaker", "sample_rate"}),
     roles=roles_of,
+    settled=lambda options, target, checkpoint: with_default_windows("piper.decoder", options, target),
     speaks=True,
     reads=True,
     text_extras=frozenset({PHONEMES_EXTRA}),

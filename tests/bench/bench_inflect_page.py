@@ -15,7 +15,7 @@ from tests.docs.pages import ROOT, Block, blocks, files_of
 from tests.docs.workplace import Workplace, make_workplace
 
 PAGE = ROOT / "docs" / "inflect.md"
-ENGINE_COMMAND = "make engine FAMILY=inflect TARGET=rk3588 CHECKPOINT=random"
+ENGINE_COMMAND = "make engine FAMILY=inflect TARGET=rk3588 CHECKPOINT=random WINDOW=256"
 PROGRAM = "speak_inflect.py"
 TIMEOUT_S = 3600.0
 

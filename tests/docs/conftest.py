@@ -6,15 +6,24 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.workplace import CHOIR, DURATIONS_COMMAND, ENGINE_COMMAND, Ran, Workplace, make_workplace
+from tests.docs.workplace import (
+    CHOIR,
+    DURATIONS_COMMAND,
+    ENGINE_COMMAND,
+    ONE_WINDOW_COMMAND,
+    Ran,
+    Workplace,
+    make_workplace,
+)
 
 
 @pytest.fixture(scope="session")
 def workplace(fetched_voice: Path, tmp_path_factory: pytest.TempPathFactory) -> Workplace:
-    """A working copy in which the first command of the README has been run."""
+    """A working copy in which the first commands of the README have been run."""
     made = make_workplace(tmp_path_factory.mktemp("workplace"), fetched_voice)
-    first = made.run(ENGINE_COMMAND)
-    assert first.code == 0, first.output
+    for command in (ENGINE_COMMAND, ONE_WINDOW_COMMAND):
+        first = made.run(command)
+        assert first.code == 0, first.output
     return made
 
 
@@ -29,7 +38,7 @@ def masked(workplace: Workplace) -> Ran:
 @pytest.fixture(scope="session")
 def choir(workplace: Workplace) -> Ran:
     """A voice of several speakers, whose gates hear two of them."""
-    done = workplace.run(f"{ENGINE_COMMAND} CHECKPOINT={CHOIR} SPEAKER=1")
+    done = workplace.run(f"{ONE_WINDOW_COMMAND} CHECKPOINT={CHOIR} SPEAKER=1")
     assert done.code == 0, done.output
     return done
 

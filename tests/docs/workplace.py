@@ -14,7 +14,10 @@ from tests.vits_writer.recipe import Recipe
 from tests.vits_writer.voice import write_voice
 
 ENGINE_COMMAND = "make engine FAMILY=piper TARGET=rk3588"
-"""The first command of the README. Everything else in the pages builds on it."""
+"""The first command of the README."""
+
+ONE_WINDOW_COMMAND = f"{ENGINE_COMMAND} WINDOW=109"
+"""Another one of it, whose engine most pages look at."""
 
 DURATIONS_COMMAND = "make engine FAMILY=piper STAGE=duration_encoder TARGET=rk3588 WIDTHS=128,192"
 """The command of docs/piper-durations.md."""

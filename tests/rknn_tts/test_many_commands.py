@@ -78,7 +78,7 @@ def command(folder: Path, converter: str, *words: str) -> subprocess.Popen[str]:
         "PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "runtime"))),
     }
     return subprocess.Popen(
-        [sys.executable, "-m", "rknn_tts", "engine", "piper", "--target", "rk3588", *words],
+        [sys.executable, "-m", "rknn_tts", "engine", "piper", "--target", "rk3588", "--window", "109", *words],
         cwd=folder,
         env={**os.environ, **variables},
         stdout=subprocess.PIPE,

@@ -236,7 +236,7 @@ def test_set_is_refused_before_anything_is_opened_when_output_names_one_file(
     workshop: Workshop, stage: Doubled, command: str, file: str
 ) -> None:
     wanted = rf"^--output {file}: several files are written; name a folder, or ask for one engine alone \(--member, "
-    wanted += r"or one number in --widths, --codes, --lengths, --buckets or --look-ahead\)\.$"
+    wanted += r"or one number in --windows, --widths, --codes, --lengths, --buckets or --look-ahead\)\.$"
     with pytest.raises(UserInput, match=wanted):
         workshop.run(command, family="twin", checkpoint=checkpoint(workshop), target="rk3588", output=file)
     assert (workshop.files(), stage.opened) == (set(), [])
