@@ -1,4 +1,4 @@
-"""The stage `inflect decoder`: latent and mask to samples, at one fixed window. No torch."""
+"""The stage `inflect decoder`: latent and mask to samples, at fixed windows. No torch."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def _settled(options: StageOptions, target: str | None, checkpoint: Checkpoint) 
 STAGE = Stage(
     family="inflect",
     name="decoder",
-    summary="VITS decoder of Inflect v2, Micro and Nano: latent frames to samples (window 256 = 32 + 192 + 32)",
+    summary="VITS decoder of Inflect v2, Micro and Nano: latent frames to samples, a ladder of windows",
     default_checkpoint=None,
     options=frozenset({"window", "windows", "context", "no_decoder_mask"}),
     open=open_decoder,

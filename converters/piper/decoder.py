@@ -1,4 +1,4 @@
-"""The stage `piper decoder`: latent and mask to samples, at one fixed window."""
+"""The stage `piper decoder`: latent and mask to samples, at fixed windows."""
 
 from __future__ import annotations
 
@@ -241,7 +241,7 @@ def stem_of(made: DecoderWindow) -> str:
 STAGE = Stage(
     family="piper",
     name="decoder",
-    summary="VITS decoder of a Piper voice: latent frames to samples (window 109 = 32 + 45 + 32)",
+    summary="VITS decoder of a Piper voice: latent frames to samples, a ladder of windows",
     default_checkpoint=VOICE,
     options=frozenset({"window", "windows", "context", "decoder_mask", "speaker", "sample_rate"}),
     roles=roles_of,

@@ -270,3 +270,34 @@ def test_stage_names_what_it_takes() -> None:
     assert STAGE.options == {"window", "windows", "context", "no_decoder_mask"}
     assert "random-nano" in STAGE.checkpoints
     assert SMALL.hop == 8
+
+
+def test_ladder_has_an_engine_a_width_with_its_form(release: Path) -> None:
+    opened = open_decoder(locate(str(release), no_hub), StageOptions(windows="128m,160t"), open_session)
+    masked, trimmed = opened("w128"), opened("w160")
+    assert [masked.stem, trimmed.stem] == ["inflect-decoder-w128", "inflect-decoder-w160-trimmed"]
+    assert trimmed.contract.trim is not None
+    assert (len(masked.padded_feeds), len(trimmed.padded_feeds), len(trimmed.added_inputs)) == (1, 0, 3)
+    one, other = masked.evidence(), trimmed.evidence()
+    assert all(a is b for a, b in zip(one.equalities, other.equalities, strict=True))
+    assert [u.name for u in decode_of(other).utterances] == [
+        "prior_480_frames",
+        "prior_160_frames",
+        "noise_480_frames",
+        "noise_160_frames",
+    ]
+    assert len(one.measurements) > len(other.measurements) == 0
+
+
+def test_slice_makes_one_engine_and_has_no_default_ladder(tmp_path: Path) -> None:
+    path = tmp_path / "decoder_z.onnx"
+    onnx.save(decoder_model(Recipe(latent=6)), path)
+    checkpoint = locate(str(path), no_hub)
+    assert STAGE.settled(StageOptions(), "rk3588", checkpoint) == StageOptions()
+    with pytest.raises(UserInput, match=r"^--windows 128m: .*decoder_z\.onnx is a slice, of which one engine is made"):
+        open_decoder(checkpoint, StageOptions(windows="128m"), open_session)
+
+
+def test_default_ladder_is_settled_when_a_release_is_named(release: Path) -> None:
+    settled = STAGE.settled(StageOptions(), "rk3588", locate(str(release), no_hub))
+    assert settled.windows is not None

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -290,3 +291,50 @@ def test_open_decoder_samples_a_short_sentence_in_windows_masked_as_the_engine_i
     heard = sample(Sentence(None, (1, 0, 20, 0, 2)))
     assert "less than a window" in heard.said
     assert least <= snr_db(heard.whole, heard.windowed) <= most
+
+
+def ladder_of(path: Path, windows: str) -> Callable[[str], StageExport]:
+    checkpoint = Checkpoint(path, Source(path.name, sha256_of(path), "checkpoint"))
+    return open_decoder(checkpoint, StageOptions(windows=windows), open_session)
+
+
+def test_ladder_has_an_engine_a_width_with_its_form(tmp_path: Path) -> None:
+    opened = ladder_of(write_voice(tmp_path / "voice.onnx", Recipe(strides=(4, 2))), "128m,160t,200")
+    masked, trimmed, plain = opened("w128"), opened("w160"), opened("w200")
+    assert [export.stem for export in (masked, trimmed, plain)] == [
+        "piper-decoder-w128-masked",
+        "piper-decoder-w160-trimmed",
+        "piper-decoder-w200",
+    ]
+    assert [len(export.padded_feeds) for export in (masked, trimmed, plain)] == [1, 0, 0]
+    assert [export.contract.trim is not None for export in (masked, trimmed, plain)] == [False, True, False]
+    window, trim = trimmed.contract.window, trimmed.contract.trim
+    assert window == Window(160, 96, 32, 32, 8, 16000)
+    assert trim is not None
+    assert 96 < trim.frames < 160
+    assert [feed[trim.input].reshape(-1).tolist() for feed in trimmed.added_inputs] == np.eye(3).tolist()
+    names = [utterance.name for utterance in decode_of(trimmed.evidence()).utterances]
+    assert names == ["encoder_one_window", "encoder_several_windows", "noise_320_frames", "noise_160_frames"]
+    assert [len(decode_of(export.evidence()).utterances) for export in (masked, plain)] == [4, 3]
+
+
+def test_ladder_speaks_and_compares_once_what_its_engines_share(tmp_path: Path) -> None:
+    opened = ladder_of(write_voice(tmp_path / "voice.onnx"), "128m,160t")
+    one, other = opened("w128").evidence(), opened("w160").evidence()
+    assert [item.gate for item in one.equalities] == ["fp32.cut", "host.latent"]
+    assert all(a is b for a, b in zip(one.equalities, other.equalities, strict=True))
+
+
+def test_trimmed_engine_of_a_voice_of_several_is_fed_two_of_them(tmp_path: Path) -> None:
+    export = ladder_of(write_voice(tmp_path / "voice.onnx", Recipe(speakers=2)), "160t")("w160")
+    first, second, third = (feed["g"] for feed in export.feeds)
+    assert np.array_equal(first, third)
+    assert not np.array_equal(first, second)
+
+
+def test_windows_wider_than_the_usual_one_are_fed_the_same_speech_again(tmp_path: Path) -> None:
+    path = write_voice(tmp_path / "voice.onnx")
+    usual, wide = (export_of(path, window=frames).feeds[0]["z"] for frames in (109, 256))
+    for start in (0, 109):
+        assert np.array_equal(wide[..., start : start + 109], usual)
+    assert np.array_equal(wide[..., 218:], usual[..., :38])
