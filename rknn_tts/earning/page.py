@@ -34,7 +34,8 @@ graph for each such pass that it can; whether it does on an engine depends on th
 how long its tensors are, what the compiler fuses there. So engines of default checkpoints were **weighed**: each built
 without a pass and with it, and with its other forms where it has some, one pass after the other in the order in which
 they run, all others as they were chosen by then. Of the variants that pass every gate the one of the lowest modelled
-time is kept.
+time is kept; one that changes what the engine takes or gives has to save a hundredth, since the rungs of a ladder are
+to be fed alike.
 
 What was kept, the figures of the others and how that is known stand in the manifest of each engine (`choices`, see
 [manifest.md](manifest.md)), and `inspect` shows them. The `basis` of a choice:

@@ -13,6 +13,8 @@ from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
 
+import onnx_ir as ir
+
 from contracts.choices import ON_THIS_ENGINE, Variant
 from contracts.errors import GateFailure, ToolFailure, UserInput
 from contracts.files import sha256_of_bytes
@@ -36,6 +38,7 @@ from rknn_tts.request import Request
 from rknn_tts.rewriting import refusals, rewrite, without_skipped
 from rknn_tts.steps import Steps
 from surgery.declaration import Pass, Rewritten
+from surgery.inferred import static_shape
 
 
 def weighed(conversions: Sequence[Conversion], request: Request, target: str, steps: Steps) -> tuple[Conversion, ...]:
@@ -104,7 +107,7 @@ class Scales:
         cost = self._costs[digest]
         if self._lines is None:
             self._lines = cost.regtask_lines
-        return Weighed(digest, figures_of(cost, self._lines), idle)
+        return Weighed(digest, figures_of(cost, self._lines), idle, _interface(rewritten[-1].model))
 
     def _passes(self, picks: Picks) -> tuple[Pass, ...]:
         return without_skipped(arranged(self.conversion.opened, self.builds.target, picks), self.conversion.skipped)
@@ -118,6 +121,12 @@ class Scales:
         made = [*kept, *rewrite(model, passes[len(kept) :])]
         self._trail = list(zip(names, made, strict=True))
         return made
+
+
+def _interface(model: ir.Model) -> tuple[tuple[int, ...], ...]:
+    """The shapes of what a finished graph takes and gives, which are static."""
+    values = (*model.graph.inputs, *model.graph.outputs)
+    return tuple(static_shape(value) or () for value in values)
 
 
 def figures_of(cost: GraphCost, lines: int) -> Variant:

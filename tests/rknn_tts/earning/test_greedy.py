@@ -133,3 +133,15 @@ def test_what_is_there_stays_when_another_is_cheaper_by_less_than_a_microsecond(
     weigh = scales(lambda name, picked: -less if picked == WITHOUT else 0.0, {"fold": WITH})
     (choice,) = chosen([offer("fold")], weigh)
     assert choice.kept == kept
+
+
+@pytest.mark.parametrize(("spent_ms", "kept"), [(9.95, WITH), (9.85, WITHOUT)])
+def test_variant_with_another_interface_is_kept_when_it_saves_a_hundredth(spent_ms: float, kept: str) -> None:
+    def weigh(picks: Picks) -> Weighed:
+        if picks.get("axes") == WITHOUT:
+            return Weighed("three", Variant("", 9, 0, 1, 1.0, spent_ms), interface=((1, 192, 109),))
+        return Weighed("four", Variant("", 9, 0, 1, 1.0, 10.0), interface=((1, 192, 1, 109),))
+
+    (choice,) = chosen([offer("axes")], weigh)
+    assert choice.kept == kept
+    assert [variant.modelled_ms for variant in choice.variants] == [10.0, spent_ms]

@@ -11,7 +11,7 @@ from contracts.choices import BY_THE_TABLE, ON_THIS_ENGINE, WITH, WITHOUT, Choic
 from contracts.contract import Contract, Source, Window
 from contracts.targets import TARGETS
 from converters.registry import STAGES
-from rknn_tts.earning.greedy import DECIMALS
+from rknn_tts.earning.greedy import DECIMALS, INTERFACE_SHARE
 from rknn_tts.earning.table import Entry, as_taken_over, entries_for, nearest, read_table, weighed_text, write_table
 from surgery.catalogue import CATALOGUE
 
@@ -106,7 +106,8 @@ def test_kept_variant_of_the_table_is_the_cheapest_of_those_that_pass() -> None:
     for one, choice in of_table():
         spent = {v.name: round(v.modelled_ms, DECIMALS) for v in choice.variants if v.modelled_ms and not v.fault}
         assert len(choice.variants) > 1, (one.stem, choice.name)
-        assert spent[choice.kept] == min(spent.values()), (one.stem, choice.name)
+        margin = 1 + INTERFACE_SHARE if choice.name == "rewrite_interface_axes" else 1.0
+        assert spent[choice.kept] <= min(spent.values()) * margin, (one.stem, choice.name)
 
 
 def test_figures_of_the_table_follow_each_other_from_pass_to_pass() -> None:
