@@ -73,7 +73,7 @@ def _changes(entries: Sequence[Entry]) -> str:
     found = [(entry, choice) for entry in entries for choice in entry.choices if choice.kept != usual_of(choice)]
     title = "\n## What is otherwise than on the small graphs\n\n"
     if not found:
-        told = f"Nothing is cheaper otherwise, of the {len(entries)} engines below."
+        told = f"Nothing: the {len(entries)} engines below run what the small graphs speak for."
         return title + _filled(told) + _alike(entries)
     rows = [
         f"| {entry.stem} | {entry.target} | {choice.name} | {usual_of(choice)} | {choice.kept} | {_saved(choice)} |"
