@@ -13,7 +13,7 @@ import onnx
 import torch
 
 from contracts.manifest import CpuLayer, Manifest, RegtaskCount
-from contracts.seed import SEED
+from converters.qwen3.checkpoint import SEED
 from converters.qwen3.stand_in import stand_in
 from cost.summary import summarise_layers
 from engine.build import build_engine
