@@ -13,6 +13,7 @@ from contracts.contract import (
     CodeStep,
     Contract,
     Drift,
+    Trim,
     is_file_name,
 )
 from contracts.quality import quality_fault
@@ -23,6 +24,9 @@ _NAME = re.compile(rf"[A-Za-z0-9_-]{{1,{_NAME_CHARACTERS}}}")
 
 _BEHIND_CHANNELS = 2
 """First axis that counts codes in what a step takes beside its cache: [1, channels, B], or [1, channels, 1, B]."""
+
+_PLACE_SHAPE = (1, 3, 1, 1)
+"""Of the input that tells where a trimmed window lies (`Trim`)."""
 
 
 def contract_fault(contract: Contract) -> str | None:
@@ -40,6 +44,8 @@ def contract_fault(contract: Contract) -> str | None:
     if contract.step is not None and (fault := _step_fault(contract, contract.step)) is not None:
         return fault
     if contract.drift is not None and (fault := _drift_fault(contract.drift)) is not None:
+        return fault
+    if contract.trim is not None and (fault := _trim_fault(contract, contract.trim)) is not None:
         return fault
     if (fault := _state_fault(contract)) is not None:
         return fault
@@ -93,6 +99,18 @@ def _step_fault(contract: Contract, step: CodeStep) -> str | None:
     owed = {step.codes * step.samples_per_code, step.emitted * step.samples_per_code}
     if not owed & {math.prod(spec.shape) for spec in contract.outputs}:
         return f"its step of {step.codes} codes gives {max(owed)} samples and none of its outputs has so many"
+    return None
+
+
+def _trim_fault(contract: Contract, trim: Trim) -> str | None:
+    """How the tensors contradict what is said to be trimmed."""
+    if _PLACE_SHAPE not in [spec.shape for spec in contract.inputs if spec.name == trim.input]:
+        return f"its trim's input {trim.input!r:.60} is no input of the shape {list(_PLACE_SHAPE)}"
+    samples = [math.prod(spec.shape) for spec in contract.outputs]
+    hop = contract.window.hop if contract.window is not None else 0
+    if samples != [trim.frames * hop]:
+        has = f"its output has {samples[0]}" if len(samples) == 1 else f"it has {len(samples)} outputs"
+        return f"its trim leaves {trim.frames} frames of {hop} samples and {has}"
     return None
 
 

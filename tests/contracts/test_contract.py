@@ -21,6 +21,7 @@ from contracts.contract import (
     HostHalf,
     Source,
     TensorSpec,
+    Trim,
     Window,
     contract_from_metadata,
     contract_to_metadata,
@@ -272,6 +273,57 @@ def test_contract_fault_names_what_would_leave_its_folder_or_not_fit(changes: di
 def test_contract_fault_names_what_contradicts_the_step(changes: dict[str, Any], says: str) -> None:
     assert contract_fault(STEP_CONTRACT) is None
     assert contract_fault(replace(STEP_CONTRACT, **changes)) == says
+
+
+TRIMMED_CONTRACT = replace(
+    CONTRACT,
+    inputs=(*CONTRACT.inputs, TensorSpec("place", (1, 3, 1, 1))),
+    outputs=(TensorSpec("output", (1, 1, 1, 49 * 256)),),
+    trim=Trim("place", 49),
+)
+"""Of the 109 frames, 45 of them emitted, the samples of two more on either side."""
+
+
+@pytest.mark.parametrize("frames", [45, 47, 109])
+def test_contract_takes_a_trim_that_keeps_what_is_emitted_and_as_much_on_either_side(frames: int) -> None:
+    assert replace(CONTRACT, trim=Trim("place", frames)).trim == Trim("place", frames)
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"trim": Trim("place", 43)}, "a window's emitted frames and as many on either side"),
+        ({"trim": Trim("place", 48)}, "a window's emitted frames and as many on either side"),
+        ({"trim": Trim("place", 111)}, "a window's emitted frames and as many on either side"),
+        ({"window": None}, "a window's emitted frames and as many on either side"),
+        ({"window": Window(109, 45, 30, 34, 256, 22050)}, "as much context left as right"),
+    ],
+)
+def test_contract_raises_when_a_trim_does_not_fit_its_window(changes: dict[str, Any], says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        replace(TRIMMED_CONTRACT, **changes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"inputs": CONTRACT.inputs}, "its trim's input 'place' is no input of the shape [1, 3, 1, 1]"),
+        (
+            {"inputs": (*CONTRACT.inputs, TensorSpec("place", (1, 1, 1, 3)))},
+            "its trim's input 'place' is no input of the shape [1, 3, 1, 1]",
+        ),
+        ({"trim": Trim("z", 49)}, "its trim's input 'z' is no input of the shape [1, 3, 1, 1]"),
+        (
+            {"outputs": CONTRACT.outputs},
+            "its trim leaves 49 frames of 256 samples and its output has 27904",
+        ),
+        ({"trim": Trim("place", 51)}, "its trim leaves 51 frames of 256 samples and its output has 12544"),
+        ({"outputs": ()}, "its trim leaves 49 frames of 256 samples and it has 0 outputs"),
+    ],
+)
+def test_contract_fault_names_what_contradicts_the_trim(changes: dict[str, Any], says: str) -> None:
+    assert contract_fault(TRIMMED_CONTRACT) is None
+    assert contract_fault(replace(TRIMMED_CONTRACT, **changes)) == says
 
 
 KEPT = TensorSpec("kv", (4, 8, 100, 128))
