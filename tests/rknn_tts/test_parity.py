@@ -420,16 +420,17 @@ def test_preflight_computes_with_one_draw_when_noise_is_of_doubles(op: str) -> N
 
 
 def _cropping(factor: float, place: float) -> Pass:
-    """A pass after which y has steps 1 to 3 of factor x, times an input that is to be `place`."""
+    """A pass that keeps steps 0 to 3 of factor x, the first of them wrong, times an input that is to be `place`."""
     nodes = [
-        helper.make_node("Slice", ["x", "one", "three", "one"], ["part"], "part"),
+        helper.make_node("Slice", ["x", "zero", "three", "one"], ["part"], "part"),
         helper.make_node("Mul", ["part", "k"], ["scaled"], "scale"),
         helper.make_node("Mul", ["scaled", "place"], ["y"], "chosen"),
     ]
-    weights = [constant("k", [factor]), constant("one", [1], np.int64), constant("three", [3], np.int64)]
-    made = small_model(nodes, [tensor("x", [1, 4]), tensor("place", [1])], [tensor("y", [1, 2])], weights)
+    bounds = [constant(name, [at], np.int64) for name, at in (("zero", 0), ("one", 1), ("three", 3))]
+    weights = [constant("k", [9 * factor, factor, factor]), *bounds]
+    made = small_model(nodes, [tensor("x", [1, 4]), tensor("place", [1])], [tensor("y", [1, 3])], weights)
     interface = Interface(
-        given=(GivenInput("place", (1,), (place,), "float32"),), cropped=(Cropped("y", (1, 3), (0, 2)),)
+        given=(GivenInput("place", (1,), (place,), "float32"),), cropped=(Cropped("y", (1, 3), (1, 3)),)
     )
     return Pass(Declaration("trim_x", "", Exact("")), lambda _: Rewritten(made, 1, interface=interface))
 
@@ -441,6 +442,15 @@ def test_pass_that_crops_is_judged_on_the_steps_that_it_keeps(factor: float, pla
     parity = judge_passes(passes, original, rewrite(original, passes), open_session, FEEDS)
     assert statuses(list(parity.verdicts)) == {"pass.trim_x": wanted}
     np.testing.assert_array_equal(parity.first[0]["y"], row(-4, 6))
+    np.testing.assert_allclose(parity.last[0]["y"], row(-2, 3) * factor * place, rtol=1e-6)
+
+
+def test_feed_keeps_what_it_gives_an_input_that_a_pass_makes() -> None:
+    passes = [_cropping(2, 1)]
+    rewritten = rewrite(model(), passes)
+    told = {**FEEDS[0], "place": np.array([0.5], np.float32)}
+    taken = followed_feeds(model(), rewritten, open_session, [FEEDS[0], told])
+    assert [feed["place"].tolist() for feed in taken] == [[1.0], [0.5]]
 
 
 @pytest.mark.parametrize(("factor", "wanted"), [(1.0, "passed"), (1.1, "failed")])
@@ -450,8 +460,8 @@ def test_pass_behind_one_that_crops_is_judged_in_the_axes_that_it_gives(factor: 
         made.graph.node[-1].output[0] = "narrow"
         made.graph.node.append(helper.make_node("Mul", ["narrow", "wide"], ["y"], "widened"))
         made.graph.initializer.append(constant("wide", [[[factor]]]))
-        made.graph.output[0].CopyFrom(tensor("y", [1, 1, 2]))
-        interface = Interface(outputs=(Recast("y", (1, 1, 2), "float32"),))
+        made.graph.output[0].CopyFrom(tensor("y", [1, 1, 3]))
+        interface = Interface(outputs=(Recast("y", (1, 1, 3), "float32"),))
         return Rewritten(ir.from_proto(made), 1, interface=interface)
 
     passes = [_cropping(2, 1), Pass(Declaration("rewrite_x", "", Exact("")), widen)]

@@ -44,6 +44,9 @@ def test_a_rung_is_what_the_manifest_tells_of_its_window(tmp_path: Path) -> None
     told: dict[str, Any] = {"inputs": [place], "outputs": [{"name": "audio", "shape": [1, 20 * 256]}]}
     trimmed = windowed(tmp_path, 48, 16, 10.0, trim={"input": "place", "frames": 20}, **told)
     assert rung_of(trimmed) == Rung(48, 16, 16, 20, False, 10.0)
+    both = [{"name": "mask_decoder", "hits": 9}, {"name": "trim_decoder", "hits": 2}]
+    trimmed = windowed(tmp_path, 48, 16, 10.0, passes=both, trim={"input": "place", "frames": 20}, **told)
+    assert rung_of(trimmed) == Rung(48, 16, 16, 20, False, 10.0)  # its mask does not make it take padding
 
 
 def costs(rungs: list[EngineManifest]) -> list[float]:

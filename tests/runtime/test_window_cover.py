@@ -17,6 +17,7 @@ from rknn_tts_runtime.window_cover import (
     BEGINNING,
     BETWEEN,
     END,
+    SEARCHED_WIDTHS,
     WHOLE,
     CoverStep,
     Rung,
@@ -192,6 +193,53 @@ def test_the_narrowest_window_comes_first_when_orders_cost_the_same() -> None:
     for ladder in (rungs, rungs[::-1]):
         steps = cover_utterance(80, ladder)
         assert [ladder[step.rung].width for step in steps] == [30, 60]
+
+
+@pytest.mark.parametrize(
+    ("narrow_cost", "wide_cost", "widths"),
+    [
+        (0.1, 0.3, [20, 20, 20]),  # as much, though three times the float 0.1 is more than the float 0.3
+        (0.125, 0.3, [40]),  # 0.375, though 0.125 is 0.1 of one decimal
+    ],
+)
+def test_costs_are_the_decimals_that_are_told_when_sequences_are_compared(
+    narrow_cost: float, wide_cost: float, widths: list[int]
+) -> None:
+    rungs = [plain(20, 4, narrow_cost), plain(40, 4, wide_cost)]  # 40 frames: 16 + 12 + 12, or all at once
+    assert [rungs[step.rung].width for step in cover_utterance(40, rungs)] == widths
+
+
+def test_narrow_windows_come_before_a_padded_one_when_they_cost_the_same() -> None:
+    rungs = [plain(20, 4, 10.0), masked(60, 4, 20.0)]  # 30 frames: 16 + 14
+    assert [step.rung for step in cover_utterance(30, rungs)] == [0, 0]
+
+
+def test_a_window_that_sees_far_does_not_start_before_the_utterance_when_a_narrow_one_is_first() -> None:
+    # The narrow one first would cost as much, and the wide one then have to start at frame 1 - 5.
+    rungs = [plain(1, 0, 0.5), trimmed(19, 5, 0, 1.0)]
+    assert cover_utterance(19, rungs) == [
+        CoverStep(1, BEGINNING, 0, 19, 0, 9),
+        CoverStep(0, BETWEEN, 9, 1, 9, 10),
+        CoverStep(1, END, 0, 19, 10, 19),
+    ]
+
+
+REPEATING = [
+    (121, [trimmed(5, 1, 1, 11.0), trimmed(14, 6, 2, 2.0)]),  # the window that is repeated sees further than the last
+    (76, [trimmed(2, 0, 0, 12.0), trimmed(5, 2, 0, 2.0), trimmed(5, 2, 0, 7.0)]),
+    (129, [plain(13, 2, 9.0), plain(6, 1, 4.0), trimmed(9, 2, 2, 6.0)]),
+    (104, [plain(12, 3, 9.0), plain(11, 2, 10.0), trimmed(8, 3, 1, 12.0)]),
+]
+"""Utterances longer than what is searched in full, so that one window is repeated in their middle."""
+
+
+@pytest.mark.parametrize(("frames", "rungs"), REPEATING)
+def test_cover_costs_the_least_and_stays_inside_when_one_window_is_repeated(frames: int, rungs: list[Rung]) -> None:
+    assert frames > SEARCHED_WIDTHS * max(rung.width for rung in rungs)
+    steps = cover_utterance(frames, rungs)
+    assert sum(rungs[step.rung].cost for step in steps) == least_cost(frames, rungs)
+    assert all(0 <= step.start <= frames - rungs[step.rung].width for step in steps)
+    assert [step.emit_start for step in steps] == [0, *(step.emit_stop for step in steps[:-1])]
 
 
 @pytest.mark.parametrize("frames", [9_001, 20_000, 100_000])

@@ -116,6 +116,7 @@ REFUSALS = (
     _trims(_BESIDE, "'b' of a shape that", lambda: with_input("b", [1, 1, "n"], _between("Add", "b")), "between"),
     _trims(_BESIDE, "'v'", frames_as_bias),
     Refusal(trim_decoder("y_mask", 3, 3), _SAME, "input 'y_mask'", "8 frames", lambda: small_decoder(pads=[1, 1])),
+    Refusal(trim_decoder("y_mask", 3, 1), _SAME, "input 'y_mask'", "8 frames", lambda: small_decoder(pads=[1, 1])),
     _trims(_SAME, "a size that is not known", decoder, "input 'y_mask'"),
     _trims("more context than the decoder needs behind the mask", "1", lambda: small_decoder(pads=[1, 1]),
            "input 'y_mask'", left=1),

@@ -53,6 +53,8 @@ def one_layer(op: str, kernel: int, **attributes: Any) -> ir.Model:
             {"strides": [4], "pads": [2, 2]},
             1,
         ),  # steps 0 and 1 hold the frame before, 2 and 3 the next
+        ("ConvTranspose", 8, {"strides": [4], "pads": [4, 0]}, 1),  # all of it on the right
+        ("ConvTranspose", 8, {"strides": [4], "pads": [0, 4]}, 1),  # all of it on the left
         ("ConvTranspose", 16, {"strides": [8], "pads": [4, 4]}, 1),
         ("ConvTranspose", 6, {"strides": [2], "pads": [2, 2]}, 1),
         ("ConvTranspose", 10, {"strides": [2], "pads": [4, 4]}, 2),
@@ -99,6 +101,14 @@ def test_context_is_what_the_samples_of_the_middle_feel(recipe: Recipe) -> None:
     near[0][..., middle.start - context] = near[1][..., middle.stop + context - 1] = 1e3
     np.testing.assert_array_equal(run(alone, {"x": far})["audio"][..., samples], wanted)
     assert any((run(alone, {"x": one})["audio"][..., samples] != wanted).any() for one in near)
+
+
+def test_what_no_output_depends_on_is_not_behind_the_mask() -> None:
+    made = ir.to_proto(one_layer("Conv", 3, pads=[1, 1]))
+    made.graph.node.append(helper.make_node("Neg", ["x"], ["nobody's"], "dead"))
+    found = behind_mask(ir.from_proto(made).graph, "y_mask")
+    assert isinstance(found, Behind)
+    assert [node.name for node in found.nodes] == ["net"]
 
 
 def test_bottlenecks_are_what_every_path_goes_by() -> None:

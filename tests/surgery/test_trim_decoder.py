@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+import onnx
 import onnx_ir as ir
 import pytest
 from onnx import TensorProto, helper
@@ -93,6 +94,18 @@ def test_trim_decoder_crops_to_what_is_needed_after_the_flow_and_after_the_first
     assert sizes == [(EMITTED + 2 * context) * rate for context, rate in zip(contexts, (1, 8), strict=True)]
     assert done.hits == 2
     assert trimmed_frames(decoder(recipe), "y_mask", EMITTED) == EMITTED + 2 * contexts[-1]
+
+
+def test_trim_decoder_leaves_no_size_that_is_true_no_more_when_the_file_states_them() -> None:
+    told = ir.from_proto(onnx.shape_inference.infer_shapes(ir.to_proto(static(MEDIUM))))
+    assert all(value.shape is not None for node in told.graph for value in node.outputs)
+    made = ir.to_proto(trim_decoder("y_mask", LEFT, EMITTED).rewrite(told).model)
+    stated = {info.name: info for info in made.graph.value_info}
+    del made.graph.value_info[:]
+    inferred = {info.name: info for info in onnx.shape_inference.infer_shapes(made).graph.value_info}
+    sized = [name for name, info in stated.items() if info.type.tensor_type.HasField("shape") and name in inferred]
+    assert any(name.endswith("/cropped") for name in sized)
+    assert all(stated[name].type == inferred[name].type for name in sized)
 
 
 def test_trim_decoder_crops_in_front_of_the_division_and_the_activation_of_the_upsampling() -> None:

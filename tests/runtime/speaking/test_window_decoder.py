@@ -167,6 +167,7 @@ def test_a_latent_of_another_voice_is_refused(
         (keys(inputs=[tensor("z", 1, 3, 1, 8)]), r"it takes z \[1, 3, 1, 8\], and gives .*expected z \[1, C, 8\] and"),
         (keys(inputs=[tensor("z", 1, 3, 1, 9), tensor("y_mask", 1, 1, 1, 9)]), "no decoder with a window of 8 frames"),
         (keys(outputs=[tensor("audio", 1, 1, 1, 15)]), r"gives audio \[1, 1, 1, 15\]"),
+        (keys(outputs=[tensor("audio", 1, 1, 1, 12)]), r"gives audio \[1, 1, 1, 12\]"),  # whole frames, too few
         (keys(outputs=[tensor("audio", 1, 16), tensor("more", 1, 16)]), "no decoder with a window"),
     ],
 )
