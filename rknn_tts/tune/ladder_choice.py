@@ -2,7 +2,8 @@
 
 Every ladder of at most so many windows that serves the shortest utterance exactly, by a masked window or by one that
 no utterance is shorter than, is covered as the board would (`expected_cost`). The least expected time wins; of ladders
-within `TIE` of it, the one that takes the least memory, then the one whose first audio comes soonest.
+within `TIE` of it, the one that is the cheapest in the middle of long audio, which no distribution of sentences has in
+it; then the one that takes the least memory, then the one whose first audio comes soonest.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from rknn_tts.tune.expected_cost import Expected, expected_cost
 
 TIE = 1.005
 """Times the least expected time: half a percent is nothing that the model could tell (docs/cost.md), and the best
-ladders of a sweep lie as close together: it is what memory and first audio are weighed against."""
+ladders of a sweep lie as close together: it is what all else is weighed against."""
 
 
 @dataclass(frozen=True)
@@ -44,11 +45,13 @@ class Ladder:
         names: the windows, narrowest first.
         expected: of an utterance.
         memory_mb: of all engines, loaded together.
+        steady_ms: modelled, of a frame far from both ends of an utterance, by windows that any of the lengths runs.
     """
 
     names: tuple[str, ...]
     expected: Expected
     memory_mb: float
+    steady_ms: float
 
 
 def ladder_of(offered: Sequence[Offered], shares: Mapping[int, float]) -> Ladder:
@@ -63,7 +66,10 @@ def ladder_of(offered: Sequence[Offered], shares: Mapping[int, float]) -> Ladder
     """
     windows = sorted(offered, key=lambda window: window.rung.width)
     expected = expected_cost(shares, [window.rung for window in windows])
-    return Ladder(tuple(window.name for window in windows), expected, sum(window.memory_mb for window in windows))
+    run = [window.rung for window, count in zip(windows, expected.runs, strict=True) if count]
+    steady = min(rung.cost / (rung.width - rung.left - rung.right) for rung in run)
+    memory_mb = sum(window.memory_mb for window in windows)
+    return Ladder(tuple(window.name for window in windows), expected, memory_mb, steady)
 
 
 def best_ladder(offered: Sequence[Offered], shares: Mapping[int, float], most: int) -> Ladder | None:
@@ -84,9 +90,9 @@ def best_of(ladders: Iterable[Sequence[Offered]], shares: Mapping[int, float]) -
     return min(tied, key=_economy, default=None)
 
 
-def _economy(ladder: Ladder) -> tuple[float, float, float]:
+def _economy(ladder: Ladder) -> tuple[float, float, float, float]:
     """By what ladders that cost about the same are told apart."""
-    return ladder.memory_mb, ladder.expected.first_audio_ms, ladder.expected.ms
+    return ladder.steady_ms, ladder.memory_mb, ladder.expected.first_audio_ms, ladder.expected.ms
 
 
 def _exact_ladders(offered: Sequence[Offered], shortest: int, most: int) -> Iterator[tuple[Offered, ...]]:
