@@ -3,6 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from rknn_tts_runtime.window_cover import Rung as CoverRung
 
 from contracts.contract import Trim, Window
 from contracts.errors import UserInput
@@ -93,6 +94,15 @@ def test_windows_say_what_would_do_when_one_is_none(asked: str, context: int | N
     with pytest.raises(UserInput, match=told):
         windows(windows=asked, context=context)
     assert windows(windows="124t")["w124"].trim == Trim("place", 64)
+
+
+def test_windows_are_walked_as_what_they_are_made_for() -> None:
+    rungs = {role: made.rung(2.5) for role, made in windows(windows="109m,200,256t").items()}
+    assert rungs == {
+        "w109": CoverRung(109, 32, 32, None, True, 2.5),
+        "w200": CoverRung(200, 32, 32, None, False, 2.5),
+        "w256": CoverRung(256, 32, 32, 196, False, 2.5),
+    }
 
 
 def test_default_ladders_are_of_known_targets_and_serve_the_shortest_utterance_exactly() -> None:

@@ -74,6 +74,7 @@ LADDER = {
         (100, {}, ["w64"] * 6),  # 36, 8 four times, and what is left
         (160, {}, ["w64", "w160", "w64"]),  # to 36, to 132, to the end: 288 frames run, by two wide ones 320
         (160, {"w64": 1.0, "w160": 0.5}, ["w160", "w160"]),
+        (160, {"w160": 0.5}, ["w64", "w160", "w64"]),  # of one of them it is not told, so it is frames again
         (230, {}, ["w64", "w160", "w160"]),  # to 36, to 140, to the end, which the last one emits from 124 on
     ],
 )
