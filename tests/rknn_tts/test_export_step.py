@@ -9,6 +9,7 @@ import onnx_ir as ir
 import pytest
 
 from contracts.contract import Source, TensorSpec
+from contracts.contract_faults import contract_fault
 from contracts.errors import ToolFailure
 from contracts.verdicts import Measurement, Status, failure, passed
 from converters.piper.decoder import open_decoder
@@ -83,6 +84,23 @@ def test_prove_passes_an_honest_export(export: StageExport) -> None:
     assert {verdict.status for verdict in proof.verdicts} == {Status.PASSED}
     assert [record.name for record in proof.passes] == [bound.name for bound in every_pass(export)]
     assert [m.name for m in proof.measurements] == ["fp32.encoder_short.short"]
+
+
+def test_prove_walks_a_trimmed_window_at_each_place(tmp_path: Path) -> None:
+    checkpoint = Checkpoint(write_voice(tmp_path / "voice.onnx"), Source("voice.onnx", "ab" * 32, "checkpoint"))
+    trimmed = open_decoder(checkpoint, StageOptions(windows="124t"), open_session)("w124")
+    proof = proof_of(trimmed)
+    assert [verdict for verdict in proof.verdicts if verdict.status is not Status.PASSED] == []
+    walked = {verdict.gate for verdict in proof.verdicts if "noise" in verdict.gate}
+    # The first window and the last one of 124 frames; of 300 also those between.
+    assert walked == {
+        "fp32.noise_300_frames.whole",
+        "fp32.noise_300_frames.worst_interior",
+        "fp32.noise_124_frames.whole",
+    }
+    contract = finished_contract(trimmed, rewrite(trimmed.model, every_pass(trimmed)), (), "rk3588")
+    assert contract.inputs[-1] == TensorSpec("place", (1, 3, 1, 1))
+    assert contract_fault(contract) is None
 
 
 def decode_of(export: StageExport) -> WindowedDecode:
