@@ -67,7 +67,7 @@ class Chosen:
     Attributes:
         ladder: the chosen one.
         windows: as `--windows` takes it, or `--window` of a stage with one width.
-        single: the best single width, exact on every length.
+        single: the best single width, exact on every length, of all whose cost is known.
         default: the ladder that is built today where nothing is asked; None where it was not swept, or there is none.
         covers: how utterances of some lengths are covered.
     """
@@ -253,7 +253,8 @@ def _chosen(stage: Stage, rows: Sequence[Row], target: str, shares: Mapping[int,
     passed = [row for row in rows if row.status == PASSED]
     if knob_of(stage) == WINDOWS:
         offered = _offered(passed, (PASSED,))
-        ladder, single = best_ladder(offered, shares, most), best_ladder(offered, shares, 1)
+        ladder = best_ladder(offered, shares, most)
+        single = best_ladder(_offered(rows, (PASSED, COSTED, BEATEN)), shares, 1)
         default = _default(stage, rows, target, shares)
     else:
         sets = {(row.windows, row.context): [one for one in rows if _is_of_set(one, row)] for row in passed}

@@ -66,6 +66,11 @@ NOT_RUN = (
         "command on random weights of docs/inflect.md",
     ),
     _row(
+        r"(?P<command>(make tune|\./rknn-tts tune)\b.*)",
+        "builds dozens of engines, for many minutes: it is read as the command reads it, tests/rknn_tts/tune run the "
+        "command on a stand-in, and tests/bench/bench_reach.py builds the default ladders",
+    ),
+    _row(
         r"(?P<command>(make engine FAMILY=cosyvoice[23]|\./rknn-tts (engine|export) cosyvoice[23])\b.*)",
         "takes many minutes at the published sizes: it is read as the command reads it, and the tests of "
         "converters/cosyvoice2 and cosyvoice3 run small stages through the commands",
