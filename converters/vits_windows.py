@@ -53,12 +53,6 @@ class Latent:
         """Its first frames."""
         return Latent(self.latent[..., :frames], self.mask[..., :frames], self.given)
 
-    def repeated(self, frames: int) -> Latent:
-        """It again and again, up to `frames` frames."""
-        times = -(-frames // self.frames)
-        latent, mask = (np.tile(array, times)[..., :frames] for array in (self.latent, self.mask))
-        return Latent(np.ascontiguousarray(latent), np.ascontiguousarray(mask), self.given)
-
     def padded(self) -> Latent:
         """The same with its last third replaced by padding, as a walk pads a short utterance: zeros."""
         kept = self.frames - self.frames // PADDED_PART

@@ -38,13 +38,6 @@ WIDEST_WINDOW = NOISE_STEPS // 2
 WIDEST_NOISE = 512
 """Channels of the zeros for noise before the seam: durations take 2, an encoder of VITS is 192 wide."""
 
-FED_FRAMES = 109
-"""Frames of speech that the simulator is fed at most, the piper decoder's usual window; a wider window holds them
-again and again, so that the ratio is one of engines and not of what is said. Of the default voice single spots of
-15 frames come out at 31 dB in fp16, whatever the window, where a latent rounded to fp16 costs as much by itself; the
-wider a window, the likelier it holds one: five draws of noise gave 42 to 48 dB of 109 frames, 36 to 49 of 448
-(measured, 2.3.2)."""
-
 SEARCH_STEPS = 12
 """Halvings of the length scale: from a factor of 16 down to one of 1.0007, less than a frame of a window."""
 
@@ -153,18 +146,11 @@ def sized_ids(host: Host, frames: int) -> list[int]:
 
 
 def real_latent(host: Host, frames: int) -> Latent:
-    """A latent of the voice's own encoder, `frames` frames of it, for the simulator and the passes.
-
-    The first `FED_FRAMES`, as often as they go into it.
+    """A latent of the voice's own encoder, cut to `frames` frames, for the simulator and the passes.
 
     Raises:
-        Refusal: the voice does not speak as long.
+        Refusal: the voice speaks no longer.
     """
-    stretch = _first_frames(host, min(frames, FED_FRAMES))
-    return stretch.repeated(frames)
-
-
-def _first_frames(host: Host, frames: int) -> Latent:
     ids, scales = sized_ids(host, frames + frames // 4 + 1), host.voice.config.scales
     channels = run_host(host, ids, scales).latent.shape[1]
     noise = np.random.default_rng(SEED).standard_normal((1, channels, NOISE_STEPS)).astype(np.float32)

@@ -97,11 +97,3 @@ def test_decode_by_windows_is_the_whole_decode_when_the_context_is_what_a_frame_
     whole = decode(neighbours, said)
     pcm = decode_by_windows(neighbours, said, Window(16, 8, 4, 4, 2, None), context)
     assert np.array_equal(pcm, whole) is exact
-
-
-def test_repeated_latent_begins_again_where_it_ended() -> None:
-    made = Latent(latent(4).latent, latent(4).mask, {"g": np.zeros((1, 1, 1), np.float32)}).repeated(10)
-    assert made.latent[0, 0].tolist() == [1, 2, 3, 4, 1, 2, 3, 4, 1, 2]
-    assert made.latent[0, 1].tolist() == [5, 6, 7, 8, 5, 6, 7, 8, 5, 6]
-    assert made.mask.shape == (1, 1, 10)
-    assert set(made.given) == {"g"}
