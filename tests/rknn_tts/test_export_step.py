@@ -14,7 +14,7 @@ from contracts.errors import ToolFailure
 from contracts.verdicts import Measurement, Status, failure, passed
 from converters.piper.decoder import open_decoder
 from converters.stages import Checkpoint, Equality, Evidence, Expectation, StageExport, StageOptions, WindowedDecode
-from rknn_tts.export_step import Proof, finished_contract, prove
+from rknn_tts.export_step import Proof, finished_contract, prove, with_added_inputs
 from rknn_tts.rewriting import rewrite
 from surgery.declaration import Declaration, Exact, Interface, Pass, Recast, Refused, Rewritten
 from surgery.preflight import preflight
@@ -101,6 +101,14 @@ def test_prove_walks_a_trimmed_window_at_each_place(tmp_path: Path) -> None:
     contract = finished_contract(trimmed, rewrite(trimmed.model, every_pass(trimmed)), (), "rk3588")
     assert contract.inputs[-1] == TensorSpec("place", (1, 3, 1, 1))
     assert contract_fault(contract) is None
+
+
+def test_first_feeds_have_what_passes_added_and_the_others_are_as_they_were() -> None:
+    followed = [{"z": np.full(1, number), "place": np.full(1, 7)} for number in range(3)]
+    added = [{"place": np.full(1, 8)}, {"place": np.full(1, 9)}]
+    told = with_added_inputs(followed, added)
+    assert [(int(feed["z"][0]), int(feed["place"][0])) for feed in told] == [(0, 8), (1, 9), (2, 7)]
+    assert with_added_inputs(followed, ()) == followed
 
 
 def decode_of(export: StageExport) -> WindowedDecode:
