@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from rknn_tts_runtime.manifest import read_manifest
 
 from contracts.errors import UserInput
 from converters.stages import Array, Sentence
@@ -217,6 +218,12 @@ def test_ladder_is_heard_as_a_board_picks_its_windows(workshop: Workshop) -> Non
     }
     members = workshop.json("engines/rk3588/mini/piper-decoder.set.json")
     assert list(members["roles"]) == ["w128", "w200"]
+    masked, trimmed = (
+        read_manifest(engines / f"piper-decoder-{name}.json") for name in ("w128-masked", "w200-trimmed")
+    )
+    assert (masked.masked, masked.trim) == (True, None)
+    assert trimmed.trim is not None  # as many frames as its output has, or it were not read
+    assert (trimmed.trim.input, 136 <= trimmed.trim.frames < 200, trimmed.masked) == ("place", True, False)
 
 
 def test_trimmed_engine_alone_says_that_a_sentence_is_too_short(workshop: Workshop) -> None:
