@@ -332,9 +332,8 @@ def test_trimmed_engine_of_a_voice_of_several_is_fed_two_of_them(tmp_path: Path)
     assert not np.array_equal(first, second)
 
 
-def test_windows_wider_than_the_usual_one_are_fed_the_same_speech_again(tmp_path: Path) -> None:
+def test_wide_window_is_fed_as_much_speech_as_it_holds(tmp_path: Path) -> None:
     path = write_voice(tmp_path / "voice.onnx")
-    usual, wide = (export_of(path, window=frames).feeds[0]["z"] for frames in (109, 256))
-    for start in (0, 109):
-        assert np.array_equal(wide[..., start : start + 109], usual)
-    assert np.array_equal(wide[..., 218:], usual[..., :38])
+    wide = export_of(path, window=256).feeds[0]["z"]
+    frames = [wide[..., frame].tobytes() for frame in range(256)]
+    assert len(set(frames)) == 256  # no frame stands there twice
