@@ -18,6 +18,7 @@ from converters.registry import STAGES
 from converters.stages import Stage, StageOptions, find_stage
 from rknn_tts.cli import NAME, build_app
 from rknn_tts.request import Request, options, request_from_make
+from rknn_tts.tune.candidates import candidates_of
 
 
 def fault_of_command(line: str) -> str:
@@ -50,6 +51,9 @@ def _fault_of_options(request: Request, stage: Stage) -> str:
     """A target that is not there, or an option that the stage does not take."""
     if request.target not in (None, *TARGETS):
         return f"there is no target {request.target}"
+    if request.command == "tune":
+        candidates_of(stage, request)
+        return ""
     chosen = {field.name: getattr(request, field.name) for field in fields(StageOptions)}
     defaults = {option.name: option.default for option in options()}
     foreign = [name for name, value in chosen.items() if value != defaults[name] and name not in stage.options]

@@ -48,6 +48,25 @@ def test_page_tells_what_the_single_window_of_before_takes() -> None:
     assert f"(`109p`) takes {before:.0f} ms an utterance, {ratio:.2f} times as much" in page
 
 
+def test_page_tells_what_inflect_s_default_ladder_costs() -> None:
+    tuning = read_tuning(FOLDER / "inflect-decoder-rk3588.json")
+    assert tuning.chosen is not None
+    default = tuning.chosen.default
+    assert default is not None
+    windows = ",".join(default.names)
+    assert default_windows()["inflect.decoder"]["default"] == windows
+    page = " ".join((ROOT / "docs" / "tune.md").read_text(encoding="utf-8").split())
+    ratio = default.expected.ms / tuning.chosen.ladder.expected.ms
+    later = default.expected.first_audio_ms - tuning.chosen.ladder.expected.first_audio_ms
+    assert f"`{windows}`. It takes {ratio:.2f} times as long as the choice on average and begins {later:.0f} ms" in page
+    for name in ("448t", "224t"):
+        (row,) = [row for row in tuning.rows if row.name == name]
+        assert row.layers is not None
+        assert row.size is not None
+        assert f"{row.layers.cycles / row.size.emitted / 1000:.1f}" in page
+        assert f"{row.layers.rw_kb / row.size.emitted:.0f}" in page
+
+
 def test_default_ladder_of_piper_is_the_sweep_s_choice() -> None:
     chosen = read_tuning(FOLDER / "piper-decoder-rk3588.json").chosen
     assert chosen is not None
