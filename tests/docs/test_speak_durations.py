@@ -84,7 +84,7 @@ def engines(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ir.save(export.host, folder / export.host_file)
     members = {"members": ["encoder-n60.json", "encoder-n120.json"]}
     (folder / "piper-duration_encoder.set.json").write_text(json.dumps(members), encoding="utf-8")
-    decoder = open_decoder(checkpoint, StageOptions(), open_session)
+    decoder = open_decoder(checkpoint, StageOptions(window=109), open_session)("")
     shapes = {"z": [1, CHOIR_RECIPE.latent, 1, 109], "y_mask": [1, 1, 1, 109], "g": embedding}
     twin_of(folder, decoder, "piper-decoder-w109", shapes)
     quietly(folder)
