@@ -32,7 +32,7 @@ def test_a_turn_over_a_bare_conversion_script(
     environment = {**os.environ, "RKNN_TTS_CACHE": str(cache)}
     command: list[str | Path] = [ROOT / "rknn-tts"]
     without = [word for bound in every_cut(None) for word in ("--no-pass", bound.name)]
-    measure([*command, "export", "piper", "--output", "plain.onnx", *without], tmp_path, environment)
+    measure([*command, "export", "piper", "--window", "109", "--output", "plain.onnx", *without], tmp_path, environment)
     bare = tmp_path / "bare"
     bare.mkdir()
     (bare / "model.onnx").write_bytes(without_carried((tmp_path / "plain.onnx").read_bytes()))
