@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from rknn_tts_runtime.cli import COMMANDS, Command
 
+from converters.vits_ladder import default_windows, rungs_of
 from rknn_tts.request import options
 from tests.docs.pages import ROOT, anchors, links, pages
 from tests.docs.test_reference_flags_page import REFERENCE
@@ -30,6 +31,8 @@ THEIRS = {
 _OPTION = re.compile(r"(?<![\w-])--[a-z]+(?:-[a-z]+)*")
 _VARIABLE = re.compile(r"RKNN_TTS_[A-Z_]+")
 _MAKE_COMMAND = re.compile(r"\bmake ([a-z]+)((?: [A-Z_]+=\S+)*)")
+_WINDOW_TAKEN = re.compile(r"(?:engines|build-logs)/\S*?(piper|inflect)-decoder-w(\d+)")
+_WIDTHS_ASKED = re.compile(r"(?:WINDOWS?=|--windows? )([\dmt,]+)")
 
 
 @cache
@@ -85,6 +88,20 @@ def test_make_targets_and_variables_exist_when_a_page_names_them(page: Path) -> 
         if variables or target in targets:
             assert target in targets
             assert {word.split("=")[0] for word in variables.split()} <= known
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_engines_are_made_by_commands_of_a_page_when_the_default_ladder_has_none_so_wide(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    asked = {width for widths in _WIDTHS_ASKED.findall(text) for width in re.findall(r"\d+", widths)}
+    taken = set(_WINDOW_TAKEN.findall(text))
+    assert {(family, width) for family, width in taken if width not in asked | default_widths(family)} == set()
+
+
+def default_widths(family: str) -> set[str]:
+    """The widths of the engines that the decoder's command builds where nothing is asked."""
+    ladders = default_windows()[f"{family}.decoder"].values()
+    return {str(rung.frames) for ladder in ladders for rung in rungs_of(ladder)}
 
 
 COMMAND_LINE_ONLY = {"bench"}
