@@ -12,7 +12,7 @@ from rknn_tts_runtime.window_cover import cover_utterance
 
 from contracts.errors import UserInput
 from contracts.files import write_whole
-from contracts.serial import to_json
+from contracts.serial import parse_json, to_json
 from converters.registry import STAGES
 from converters.stages import Stage, find_stage
 from converters.vits_ladder import default_windows, rungs_of
@@ -174,8 +174,10 @@ def _place(request: Request) -> Path | None:
 
 
 def _is_tuning(place: Path) -> bool:
+    if not place.is_file():  # reading a pipe or a device need not end
+        return False
     try:
-        data = json.loads(place.read_text(encoding="utf-8"))
+        data = parse_json(place.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return False
     return isinstance(data, dict) and data.get("schema") == SCHEMA

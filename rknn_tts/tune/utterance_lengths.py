@@ -9,6 +9,7 @@ The weights are counts or shares; only their ratios count. The default file stan
 from __future__ import annotations
 
 import math
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,6 +26,9 @@ LONGEST_S = 600.0
 
 MOST_LENGTHS = 1000
 """Different lengths of a file: finer ones change no choice, and each costs a search."""
+
+HEAVIEST = 1e100
+"""A length's weight: a thousand of these, each times its seconds, still have a sum."""
 
 _LARGEST_FILE_BYTES = 1 << 20
 
@@ -64,7 +68,11 @@ def read_lengths(path: Path | None = None) -> UtteranceLengths:
     """
     path = DEFAULT_FILE if path is None else path
     try:
-        if path.stat().st_size > _LARGEST_FILE_BYTES:
+        status = path.stat()
+        # Reading a pipe or a device need not end; a folder has a sentence of its own.
+        if not (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):
+            raise UserInput(f"{path}: is no regular file; {_REMEDY}.")
+        if status.st_size > _LARGEST_FILE_BYTES:
             raise UserInput(f"{path}: is over {_LARGEST_FILE_BYTES >> 20} MB, so no list of lengths; {_REMEDY}.")
         data = parse_json(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -107,6 +115,6 @@ def _fault(lengths: UtteranceLengths) -> str:
         seconds, weight = pair
         if not 0 < seconds <= LONGEST_S:
             return f"lengths[{number}] is of {seconds:g} s, and more than 0 and at most {LONGEST_S:g} are expected"
-        if not 0 < weight < math.inf:
-            return f"lengths[{number}] has the weight {weight:g}, and a finite one above 0 is expected"
+        if not 0 < weight <= HEAVIEST:
+            return f"lengths[{number}] has the weight {weight:g}, and one above 0 and at most {HEAVIEST:g} is expected"
     return ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -195,6 +196,22 @@ def test_tune_is_refused_in_one_sentence(
     out, err = capsys.readouterr()
     assert (out, err.count("\n")) == ("", 1)
     assert err.startswith(f"error: {sentence}")
+
+
+@pytest.mark.parametrize("what", ["deep", "pipe", "device"])
+def test_tune_replaces_nothing_when_what_stands_there_cannot_be_read(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, what: str
+) -> None:
+    place = tmp_path / "mine.json"
+    if what == "deep":
+        place.write_text("[" * 100_000)
+    elif what == "pipe":
+        os.mkfifo(place)
+    else:
+        place.symlink_to("/dev/zero")
+    with pytest.raises(UserInput, match="stands there already, and is no sweep"):
+        tuned(monkeypatch, windows="8m", output=str(place))
+    assert place.exists()
 
 
 def test_lengths_are_refused_when_nothing_states_how_long_a_frame_sounds(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +62,7 @@ def test_default_lengths_are_what_their_source_says() -> None:
         ({"lengths": [[601, 1]]}, "lengths[0] is of 601 s"),
         ({"lengths": [[1, 0]]}, "lengths[0] has the weight 0"),
         ({"lengths": [[1, "inf"]]}, "lengths[0] has the weight inf"),
+        ({"lengths": [[1, 1e308], [2, 1e308]]}, "lengths[0] has the weight 1e+308"),  # their sum is no number
         ({"lengths": [["long", 1]]}, "lengths.lengths[0][0]: float was expected, not 'long'"),
         ({"lengths": 3}, "lengths.lengths: "),
         ({"name": 3}, "lengths.name: str was expected, not 3"),
@@ -90,6 +92,15 @@ def test_lengths_are_refused_when_the_file_is_no_json(tmp_path: Path, content: b
     path.write_bytes(content)
     with pytest.raises(UserInput, match=sentence):
         read_lengths(path)
+
+
+def test_lengths_are_refused_when_the_file_is_a_pipe_or_a_device(tmp_path: Path) -> None:
+    pipe, device = tmp_path / "pipe.json", tmp_path / "device.json"
+    os.mkfifo(pipe)
+    device.symlink_to("/dev/zero")
+    for path in (pipe, device):  # the one is waited for, the other has no end
+        with pytest.raises(UserInput, match="is no regular file"):
+            read_lengths(path)
 
 
 def test_lengths_are_refused_when_the_file_is_missing_or_a_folder(tmp_path: Path) -> None:
