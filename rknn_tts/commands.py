@@ -190,7 +190,8 @@ def _bench(request: Request, say: Say) -> Report:
 def _tune(request: Request, say: Say) -> Report:
     from rknn_tts.tune.tuning import tune
 
-    return Report(request, extra={"tuning": tune(request, say)})
+    tuning = tune(request, say)
+    return Report(request, EXIT_FAILED if tuning.failure else EXIT_DONE, tuning.failure, extra={"tuning": tuning})
 
 
 def _plan(request: Request, say: Say) -> Report:

@@ -71,6 +71,14 @@ class Sweep:
     say: Say
     notes: list[str] = field(default_factory=list)
 
+    def check_toolkit(self) -> None:
+        """See that the toolkit is there, before the graphs are made, which takes minutes.
+
+        Raises:
+            UserInput: there is none of this version, and it cannot be set up.
+        """
+        converter_python(self.request.toolkit)
+
     def opened(self, candidate: Candidate) -> list[Swept]:
         """The graphs of `candidate`, one for each of its engines; without one where the stage refuses it."""
         say = RoleSay(self.say, candidate.name)

@@ -106,6 +106,13 @@ class Tuning:
     file: str | None = None
     schema: str = SCHEMA
 
+    @property
+    def failure(self) -> str | None:
+        """That nothing came of the sweep, as a sentence; None where a window passed."""
+        if any(row.status == PASSED for row in self.rows):
+            return None
+        return f"Of the {len(self.rows)} windows of this sweep none passed: the table says why."
+
 
 def tune(request: Request, say: Say) -> Tuning:
     """Sweep what `request` asks for.
@@ -123,6 +130,7 @@ def tune(request: Request, say: Say) -> Tuning:
     lengths = read_lengths(Path(request.utterances) if request.utterances is not None else None) if chooses else None
     place = _place(request)
     sweep = Sweep(request, target, open_steps(request.force, say.note), say)
+    sweep.check_toolkit()
     swept = [one for candidate in candidates for one in sweep.opened(candidate)]
     if all(one.source is None for one in swept):
         raise UserInput(f"Nothing can be swept: {swept[0].row.reason}")
@@ -309,7 +317,7 @@ def _notes(sweep: Sweep, rows: Sequence[Row], chosen: Chosen | None, stage: Stag
         )
     if any(row.status == COSTED for row in rows):
         yield "Of the windows outside the ladder only the cost was looked at: leave out --quick to run their gates."
-    if knob_of(stage) != CODES and chosen is None:
+    if knob_of(stage) != CODES and chosen is None and any(row.status == PASSED for row in rows):
         yield (
             "No ladder of those that passed serves every length exactly: the shortest utterance needs a masked window, "
             "or one that is no wider than it."

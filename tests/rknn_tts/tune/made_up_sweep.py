@@ -38,6 +38,9 @@ class MadeUp:
     proved: list[str] = field(default_factory=list)
     notes: tuple[str, ...] = ("a note",)
 
+    def check_toolkit(self) -> None:
+        """It needs none."""
+
     def opened(self, candidate: Candidate) -> list[Swept]:
         roles = ("full", "short") if candidate.knob == "window" else ("",)
         return [self._opened(candidate, role) for role in roles]

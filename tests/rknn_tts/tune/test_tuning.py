@@ -198,6 +198,24 @@ def test_tune_is_refused_in_one_sentence(
     assert err.startswith(f"error: {sentence}")
 
 
+def test_tune_fails_with_its_table_shown_when_no_window_passes(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(tuning_module, "Sweep", lambda *given: MadeUp(failing=frozenset({"8m", "14m"})))
+    assert run(["tune", "twin", "--windows", "8m,14m", "--utterances", "lengths.json"]) == 1
+    out, err = capsys.readouterr()
+    assert out.count("failed") == 2
+    assert "No ladder of those that passed" not in out
+    assert err == "error: Of the 2 windows of this sweep none passed: the table says why.\n"
+
+
+def test_tune_makes_no_graph_when_the_toolkit_is_unknown() -> None:
+    heard = Heard()
+    with pytest.raises(UserInput, match=r"no lock for rknn-toolkit2 1\.0"):
+        tune(Request("tune", family="twin", utterances="lengths.json", windows="8m", toolkit="1.0"), heard)
+    assert heard.steps == []
+
+
 @pytest.mark.parametrize("what", ["deep", "pipe", "device"])
 def test_tune_replaces_nothing_when_what_stands_there_cannot_be_read(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, what: str
