@@ -12,7 +12,7 @@ _FIGURE = re.compile(r"0x[0-9a-f]+|\b[0-9a-f]{16,64}\b|\binf\b|-?\d+(?:\.\d+)?(?
 _CUT_OFF = " ..."
 
 _HELD = (
-    re.compile(r"\w+ simulator (\S+) "),
+    re.compile(r"\w+ (?:\w+\.)?simulator (\S+) "),
     re.compile(r"size: (\S+) MB"),
     re.compile(r"time: (\S+) ms a run(?: for (\S+) ms)?"),
     re.compile(r"modelled time ms/frame (\S+) (\S+)"),

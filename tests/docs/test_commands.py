@@ -12,6 +12,9 @@ from tests.docs.pages import ROOT, Block, blocks, files_of, pages
 from tests.docs.workplace import Workplace, make_workplace
 
 SHELL_BLOCKS = [block for page in pages() for block in blocks(page) if block.language == "sh"]
+SHOWS_GRAPHS = "docs/passes.md"
+"""Its blocks are graphs before and after a pass, printed by no command."""
+
 CLEAN = "rknn-tts clean"
 """Takes away what the other commands share, so it runs in a workplace of its own."""
 
@@ -50,6 +53,11 @@ def write_files(place: Workplace, page: Path) -> None:
 @pytest.mark.parametrize("row", NOT_RUN, ids=lambda row: row.pattern.pattern)
 def test_not_run_is_needed_when_it_is_listed(row: NotRun) -> None:
     assert any(not_run(line) is row for block in SHELL_BLOCKS for line in commands(block))
+
+
+def test_what_a_page_shows_stands_right_behind_a_command() -> None:
+    shown = [block for page in pages() for block in blocks(page) if block.language == "text"]
+    assert [block.label for block in shown if block.page != SHOWS_GRAPHS] == []
 
 
 def test_blocks_are_of_a_known_kind() -> None:
