@@ -24,8 +24,9 @@ DEFAULT_FILE = Path(__file__).with_name("utterance_lengths.json")
 LONGEST_S = 600.0
 """Seconds of an utterance: nothing longer is spoken at once."""
 
-MOST_LENGTHS = 1000
-"""Different lengths of a file: finer ones change no choice, and each costs a search."""
+MOST_LENGTHS = 200
+"""Different lengths of a file: finer ones change no choice, and each costs a search: of 22 windows some 150 ms, and
+several times that where utterances last minutes."""
 
 HEAVIEST = 1e100
 """A length's weight: a thousand of these, each times its seconds, still have a sum."""

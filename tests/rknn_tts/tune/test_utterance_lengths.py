@@ -52,7 +52,7 @@ def test_default_lengths_are_what_their_source_says() -> None:
     ("changes", "sentence"),
     [
         ({"schema": "rknn-tts/engine/1"}, "its schema is not 'rknn-tts/utterance-lengths/1'"),
-        ({"lengths": []}, "it holds 0 lengths, and 1 to 1000 are expected"),
+        ({"lengths": []}, "it holds 0 lengths, and 1 to 200 are expected"),
         ({"lengths": [[1, 1]] * 1001}, "it holds 1001 lengths"),
         ({"lengths": [[1, 1], [2]]}, "lengths[1] is no pair of seconds and weight"),
         ({"lengths": [[1, 1, 1]]}, "lengths[0] is no pair of seconds and weight"),
