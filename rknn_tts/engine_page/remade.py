@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from rknn_tts_runtime.manifest import MASKING
+
 from contracts.contract import RANDOM, Source
 from contracts.errors import Refusal, UserInput
 from contracts.files import sha256_of, sha256_of_bytes
@@ -28,9 +30,6 @@ from rknn_tts.steps import Steps
 
 PACKAGE = "package"
 """Kind of a source that is fetched by its stage."""
-
-_MASKING = "mask_decoder"
-"""The pass behind --decoder-mask."""
 
 
 class Member(NamedTuple):
@@ -184,7 +183,7 @@ def _letter(manifest: Manifest) -> str:
     """What stands behind a rung's width."""
     if manifest.trim is not None:
         return TRIMMED
-    return MASKED if any(record.name == _MASKING and record.hits for record in manifest.passes) else ""
+    return MASKED if any(record.name == MASKING and record.hits for record in manifest.passes) else ""
 
 
 def _check_source(manifest: Manifest, source: Source, checkpoint: str | None) -> None:

@@ -28,11 +28,10 @@ from tests.onnx_runs import snr_db
 from tests.rknn_tts.built_engines import write_engine, write_set
 from tests.rknn_tts.engine_page.reading import Reading, read_page, samples_of
 from tests.rknn_tts.engines import engine_bytes
-from tests.rknn_tts.stand_in_converter import write_converter
-from tests.rknn_tts.test_sample import IDS, SIMULATING
-from tests.rknn_tts.workshop import Heard, Workshop, fresh_steps, new_workshop
+from tests.rknn_tts.speaking_workshop import IDS, speaking_workshop
+from tests.rknn_tts.workshop import Heard, Workshop, fresh_steps
 from tests.vits_writer.recipe import Recipe
-from tests.vits_writer.voice import voice_json, write_voice
+from tests.vits_writer.voice import write_voice
 
 ENGINE = "engines/rk3588/mini/piper-decoder-w109"
 HOSTILE = "<script>alert('x')</script><img src=http://example.org/x onerror=alert(1)>"
@@ -40,13 +39,7 @@ HOSTILE = "<script>alert('x')</script><img src=http://example.org/x onerror=aler
 
 @pytest.fixture(scope="module")
 def workshop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workshop]:
-    made = new_workshop(tmp_path_factory)
-    root = made.folder.parent
-    write_converter(root / "converter", SIMULATING)
-    inference = {"noise_scale": 0.0, "length_scale": 1.0, "noise_w": 0.0}
-    write_voice(root / "mini.onnx", config={**voice_json(), "inference": inference})
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("RKNN_TTS_CONVERTER_PYTHON", str(root / "converter"))
+    with speaking_workshop(tmp_path_factory) as made:
         yield made
 
 
