@@ -130,7 +130,9 @@ def _building(tuning: Tuning, chosen: Chosen) -> str:
     """The command that builds the choice; of the default checkpoint, which a user's own one takes the place of."""
     knob = "--windows" if any(row.form for row in tuning.rows) else "--window"
     stage = f"{tuning.family} --stage {tuning.stage} --target {tuning.target}"
-    return f"./rknn-tts engine {stage} {knob} {chosen.windows}"
+    asked = next((row.context for row in tuning.rows if row.name in chosen.ladder.names), None)
+    context = "" if asked is None else f" --context {asked}"
+    return f"./rknn-tts engine {stage} {knob} {chosen.windows}{context}"
 
 
 def repeated(names: Sequence[str]) -> str:

@@ -73,7 +73,8 @@ def ladder_of(offered: Sequence[Offered], shares: Mapping[int, float]) -> Ladder
 
 
 def best_ladder(offered: Sequence[Offered], shares: Mapping[int, float], most: int) -> Ladder | None:
-    """The best ladder of at most `most` of `offered`, all of different widths; None where none serves all exactly."""
+    """The best ladder of at most `most` of `offered`, all of different widths and one context, as one command builds
+    them; None where none serves all exactly."""
     return best_of(_exact_ladders(offered, min(shares), most), shares)
 
 
@@ -99,6 +100,7 @@ def _exact_ladders(offered: Sequence[Offered], shortest: int, most: int) -> Iter
     for count in range(1, most + 1):
         for some in combinations(offered, count):
             widths = {window.rung.width for window in some}
+            contexts = {(window.rung.left, window.rung.right) for window in some}
             exact = any(window.rung.masked or window.rung.width <= shortest for window in some)
-            if exact and len(widths) == count:
+            if exact and len(widths) == count and len(contexts) == 1:
                 yield some

@@ -51,6 +51,20 @@ def test_best_ladder_needs_no_mask_when_every_utterance_fills_a_window() -> None
     assert (found.names, found.expected.ms) == (("16p", "32p"), 6.0)
 
 
+def test_best_ladder_is_of_one_context_when_a_mixed_one_would_cost_less() -> None:
+    # One command builds a ladder, and its --context is that of every window. 8 frames cost 4 without context
+    # and 2 with it, 32 frames 9 and 12 (7 windows of 8 would take 14): 6.5 and 7 on average, and 5.5 mixed.
+    seen = [
+        Offered("8m", Rung(8, 0, 0, None, True, 4.0), 10.0),
+        Offered("32p", Rung(32, 0, 0, None, False, 9.0), 10.0),
+        Offered("8m c2", Rung(8, 2, 2, None, True, 2.0), 20.0),
+        Offered("32p c2", Rung(32, 2, 2, None, False, 12.0), 20.0),
+    ]
+    found = best_ladder(seen, HALF_AND_HALF, 2)
+    assert found is not None
+    assert (found.names, found.expected.ms) == (("8m", "32p"), 6.5)
+
+
 def test_best_ladder_has_no_two_windows_of_one_width() -> None:
     twice = [SHORT, window("8p", 8, 3.0), LONG]
     found = best_ladder(twice, {4: 0.5, 8: 0.5}, 3)

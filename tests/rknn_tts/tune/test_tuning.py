@@ -263,6 +263,19 @@ def test_sweep_is_shown_with_its_ladder(monkeypatch: pytest.MonkeyPatch) -> None
     assert "note: a note" in lines
 
 
+def test_command_that_builds_the_choice_asks_for_its_context_when_contexts_are_swept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # Whichever of the two it is, a --windows without it builds the stage's own context.
+    found = tuned(monkeypatch, windows="14m", contexts="2,4")
+    assert found.chosen is not None
+    (name,) = found.chosen.ladder.names
+    context = name.partition(" c")[2]
+    assert context in ("2", "4")
+    text = " ".join(plain_text(tune_blocks(found)).split())
+    assert f"./rknn-tts engine twin --stage net --target rk3588 --windows 14m --context {context}" in text
+
+
 def test_json_of_the_command_holds_the_sweep(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
