@@ -31,7 +31,7 @@ engine: ## compile a family's stage: FAMILY=piper TARGET=rk3588; or all of its s
 export: ## write the NPU-ready ONNX with its contract inside: FAMILY=piper
 	@./rknn-tts from-make export
 
-compile: ## compile an exported or foreign ONNX: MODEL=file.onnx TARGET=rk3588
+compile: ## compile an exported or foreign ONNX: MODEL=file.onnx TARGET=rk3588 (a ladder: ALSO="b.onnx c.onnx")
 	@./rknn-tts from-make compile
 
 surgery: ## chosen passes on any ONNX: MODEL=file.onnx PASS='a b' COST=rk3588 CHECK=1 SAVE=out.onnx
@@ -74,7 +74,7 @@ setup: ## set up what `make engine` needs, so that it needs no network later (TO
 	@echo "ready: run ./rknn-tts --help, or make engine FAMILY=piper TARGET=rk3588"
 
 setup-dev:
-	@$(ENVIRONMENT) toolchain+dev+torch+hub+phonemes+references
+	@$(ENVIRONMENT) toolchain+dev+torch+hub+phonemes+references farm
 
 locks: ## write requirements/*.txt again from the .in files (maintainers; needs uv; UPGRADE=1 for newer versions)
 	@requirements/relock
@@ -112,7 +112,7 @@ help: ## this list
 	@echo "Options: FAMILY TARGET STAGE CHECKPOINT CONFIG MEMBER WINDOW WINDOWS CONTEXT PADDING MAX_AXIS NORM SINE SAMPLE_RATE"
 	@echo "CODES SEAM CACHE WINDOW_ROLE SPEAKER WIDTHS RELATIVE SAMPLE TEXT IDS SAVE_CHECKPOINT TOOLKIT OUT MODEL A B"
 	@echo "LENGTHS CHUNK LOOK_AHEAD HISTORY BUCKETS PRECISION CALIBRATION SHAPE INPUTS NO_PASS PASS COST SAVE TIMEOUT"
-	@echo "MEMORY JOBS JUNIT ACCEPT_REGTASK ENGINES OPERATORS RESULT CONTEXTS UTTERANCES RUNGS; ALL=1 CHECK=1 FORCE=1 DECODER_MASK=1"
+	@echo "ALSO MEMORY JOBS JUNIT ACCEPT_REGTASK ENGINES OPERATORS RESULT CONTEXTS UTTERANCES RUNGS; ALL=1 CHECK=1 FORCE=1 DECODER_MASK=1"
 	@echo "NO_DECODER_MASK=1 WEIGH=1 QUICK=1 ALLOW_QUANTIZED=1 ABSOLUTE=1 REFERENCE=1 SCHEMA=1 NO_SAMPLE=1"
 	@echo "JSON=1."
 	@echo "PYTHON=python3.12 picks the Python of the environments."

@@ -1,7 +1,8 @@
 """The locks in requirements/, and what the name of an environment asks for.
 
 A name is a base and extras: `toolchain`, `toolchain+dev`, `rknn-2.3.2`. Each part is one lock file,
-`requirements/PART.txt`; each base is one folder, `.venv` for the toolchain and `.venv-BASE` for a toolkit.
+`requirements/PART.txt`; each base is one folder, `.venv` for the toolchain and `.venv-BASE` for a toolkit and for the
+farm's scheduler.
 """
 
 import hashlib
@@ -14,6 +15,7 @@ from environments.trouble import Trouble
 TOOLCHAIN = "toolchain"
 TOOLKIT_PREFIX = "rknn-"
 DEFAULT_TOOLKIT = "2.3.2"
+FARM = "farm"
 
 # A package, its version and for which Pythons: an entry of a lock but for its hashes.
 _PIN = re.compile(r"^([A-Za-z0-9][^\s=]*==[^\\\n]*?)[ \t]*(?:\\|--hash=.*)?$", re.MULTILINE)
@@ -50,6 +52,11 @@ class Wanted(NamedTuple):
         return self.folder / "bin" / "python"
 
     @property
+    def oldest_python(self) -> Tuple[int, int]:
+        """The oldest Python that its locks install on: snakemake 9 needs 3.11."""
+        return (3, 11) if self.locks[0].name == FARM else (3, 10)
+
+    @property
     def is_toolchain(self) -> bool:
         """Whether the project itself runs in it."""
         return self.locks[0].name == TOOLCHAIN
@@ -65,7 +72,8 @@ def toolkit_versions(root: Path) -> List[str]:
 def extras(root: Path) -> List[str]:
     """The locks that are added to an environment rather than make one."""
     stems = (path.stem for path in (root / "requirements").glob("*.txt"))
-    return sorted(stem for stem in stems if stem != TOOLCHAIN and not stem.startswith(TOOLKIT_PREFIX))
+    bases = (TOOLCHAIN, FARM, FARM + "-overrides")
+    return sorted(stem for stem in stems if stem not in bases and not stem.startswith(TOOLKIT_PREFIX))
 
 
 def read_lock(root: Path, name: str) -> Lock:
@@ -116,14 +124,14 @@ def parse_name(root: Path, name: str) -> Wanted:
 
 def _check_base(root: Path, base: str) -> None:
     versions = toolkit_versions(root)
-    if base == TOOLCHAIN or (base.startswith(TOOLKIT_PREFIX) and base[len(TOOLKIT_PREFIX) :] in versions):
+    if base in (TOOLCHAIN, FARM) or (base.startswith(TOOLKIT_PREFIX) and base[len(TOOLKIT_PREFIX) :] in versions):
         return
     if base.startswith(TOOLKIT_PREFIX):
         raise Trouble(
             "there is no lock for rknn-toolkit2 {}: requirements/ has {}. Use one of these, or add a lock "
             "(requirements/README.md)".format(base[len(TOOLKIT_PREFIX) :] or "''", _listed(versions))
         )
-    bases = [TOOLCHAIN] + [TOOLKIT_PREFIX + version for version in versions]
+    bases = [TOOLCHAIN, FARM] + [TOOLKIT_PREFIX + version for version in versions]
     raise Trouble(f"there is no environment named '{base}': there is {_listed(bases)}")
 
 

@@ -123,18 +123,43 @@ def named(environ: Mapping[str, str]) -> Optional[Python]:
     return python
 
 
-def choose(environ: Mapping[str, str]) -> Python:
-    """The Python to make an environment with: the one that PYTHON names, else the first on PATH that can."""
+def choose(environ: Mapping[str, str], oldest: Tuple[int, int] = OLDEST) -> Python:
+    """The Python to make an environment with: the one that PYTHON names, else the first on PATH that can.
+
+    `oldest`: the oldest that what is installed there runs on.
+    """
     python = named(environ)
     if python is not None:
+        if _is_older(python, oldest):
+            raise Trouble(
+                "PYTHON={} cannot be used here: it is CPython {}, and this environment needs {}".format(
+                    environ["PYTHON"], python.version, _newer_text(oldest)
+                )
+            )
         return python
-    refused = []
+    refused, older = [], None
     for command in commands(environ):
         python = ask(command, environ)
-        if python.usable:
+        if not python.usable:
+            refused.append(python)
+        elif _is_older(python, oldest):
+            older = python
+        else:
             return python
-        refused.append(python)
+    if older is not None:
+        raise Trouble(
+            "this environment needs {}, and the newest of those on PATH is CPython {}: install one, or name it with "
+            "PYTHON=/path/to/python{}.{}".format(_newer_text(oldest), older.version, *oldest)
+        )
     raise Trouble(explain(refused))
+
+
+def _is_older(python: Python, oldest: Tuple[int, int]) -> bool:
+    return tuple(int(part) for part in python.version.split(".")[:2]) < oldest
+
+
+def _newer_text(oldest: Tuple[int, int]) -> str:
+    return "CPython {}.{} to {}.{}".format(*oldest, *NEWEST)
 
 
 def explain(refused: List[Python]) -> str:

@@ -108,7 +108,7 @@ def _add(root: Path, wanted: Wanted, state: State, descriptor: int) -> None:
 def _make(root: Path, wanted: Wanted, state: State, descriptor: int) -> None:
     started = time.monotonic()
     folder = wanted.folder.name
-    python = choose(os.environ)
+    python = choose(os.environ, wanted.oldest_python)
     install.start_afresh(wanted.folder)
     check_space(wanted.folder, _megabytes(wanted.locks))
     why = f"again, because {state.reason}" if state.reason else f"{size_text(wanted.locks)}, once"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import onnx_ir as ir
@@ -84,6 +84,39 @@ def open_source(path: Path, request: Request, target: str, steps: Steps, say: Sa
         make_originals=lambda: originals,
         make_calibration=lambda: calibration,
     )
+
+
+def open_set(paths: Sequence[Path], request: Request, target: str, steps: Steps, say: Say) -> list[OnnxSource]:
+    """Read the exports in `paths`, which are to be one set of engines, in order.
+
+    Raises:
+        UserInput: as of `open_source`; or two do not belong together: one was not made by `export`, or of another
+            checkpoint, stage or voice, or has the role of another.
+    """
+    sources = [open_source(path, request, target, steps, say) for path in paths]
+    first, roles = sources[0], dict[str | None, Path]()
+    for path, source in zip(paths, sources, strict=True):
+        if not source.exported or source.contract.role is None:
+            raise UserInput(
+                f"{path}: is no part of a set that `export` wrote, as a ladder's windows are; compile it alone."
+            )
+        if _belonging(source.contract) != _belonging(first.contract):
+            raise UserInput(
+                f"{path}: is of {_of_text(source.contract)}, and {paths[0]} of {_of_text(first.contract)}: compile them "
+                "by two commands."
+            )
+        if (other := roles.setdefault(source.contract.role, path)) != path:
+            raise UserInput(f"{path}: is the set's {source.contract.role}, as {other} is; leave one out.")
+    return sources
+
+
+def _belonging(contract: Contract) -> tuple[object, ...]:
+    """What all engines of a set have in common."""
+    return contract.family, contract.stage, contract.source
+
+
+def _of_text(contract: Contract) -> str:
+    return f"{contract.family} {contract.stage} of {contract.source.name}"
 
 
 def _cuts_notes(contract: Contract, target: str) -> tuple[str, ...]:

@@ -141,7 +141,7 @@ def _exports_of_set(
 
 
 def compile_onnx(request: Request, say: Say) -> Outcome:
-    """An ONNX, exported by `export` or by anyone, to an engine.
+    """An ONNX, exported by `export` or by anyone, to an engine; several exports of one set to all engines of that set.
 
     Raises:
         RknnTtsError: refused, a gate failed, or the toolkit broke; no engine is written then.
@@ -149,9 +149,13 @@ def compile_onnx(request: Request, say: Say) -> Outcome:
     target = _target(request)
     if request.model is None:
         raise UserInput("Which ONNX? rknn-tts compile MODEL.onnx --target rk3588")
-    from rknn_tts.onnx_source import open_source
+    from rknn_tts.onnx_source import open_set, open_source
 
     steps = open_steps(request.force, say.note)
+    if request.also:
+        check_set_output(request.output, "")
+        sources = open_set([Path(path) for path in (request.model, *request.also)], request, target, steps, say)
+        return convert_set(request, target, sources, steps, say)
     return convert_onnx(request, target, open_source(Path(request.model), request, target, steps, say), steps, say)
 
 

@@ -84,6 +84,13 @@ class Request:
         ("compile", "surgery", "inspect", "probe", "verify"),
         positional=True,
     )
+    also: list[str] = _option(
+        "Further exports of the same set, a ladder's other windows: engines of all of them are written, or none.",
+        ("compile",),
+        [],
+        positional=True,
+        required=(),
+    )
     a: str | None = _option("The engine to compare B with, its manifest or layer table.", ("diff",), positional=True)
     b: str | None = _option("The engine to compare with A, its manifest or layer table.", ("diff",), positional=True)
     result: str | None = _option(

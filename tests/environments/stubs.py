@@ -47,6 +47,7 @@ esac
 LOCKS = {
     "toolchain": "# Size: 320 MB\nrich==15.0.0 --hash=sha256:00\n",
     "dev": "# Size: 100 MB\npytest==9.2.0 --hash=sha256:00\n",
+    "farm": "# Size: 345 MB\nsnakemake==9.27.1 --hash=sha256:00\n",
     "rknn-2.3.2": "# Size: 700 MB\nrknn-toolkit2==2.3.2 --hash=sha256:00\n",
     "rknn-2.5.0": "# Size: 700 MB\nrknn-toolkit2==2.5.0 --hash=sha256:00\n",
 }

@@ -14,6 +14,7 @@ from tests.environments.stubs import Machine
         ("toolchain+dev", ".venv", ["toolchain", "dev"]),
         ("rknn-2.5.0", ".venv-rknn-2.5.0", ["rknn-2.5.0"]),
         ("rknn", ".venv-rknn-2.3.2", ["rknn-2.3.2"]),
+        ("farm", ".venv-farm", ["farm"]),
     ],
 )
 def test_parse_name_gives_folder_and_locks_when_name_is_known(

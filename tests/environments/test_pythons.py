@@ -41,6 +41,21 @@ def test_choose_refuses_when_named_python_is_too_new(machine: Machine) -> None:
         choose(machine.environ(PYTHON="python3.13"))
 
 
+def test_choose_leaves_out_what_is_older_than_asked_for(machine: Machine) -> None:
+    machine.add("python3.10", "3.10.13")
+    newer = machine.add("python3", "3.12.1")
+    assert choose(machine.environ(), (3, 11)).executable == str(newer)
+
+
+def test_choose_says_what_is_needed_when_all_are_older_than_asked_for(machine: Machine) -> None:
+    machine.add("python3.10", "3.10.13")
+    wanted = r"^this environment needs CPython 3\.11 to 3\.12, .* is CPython 3\.10\.13: install one, .*/python3\.11$"
+    with pytest.raises(Trouble, match=wanted):
+        choose(machine.environ(), (3, 11))
+    with pytest.raises(Trouble, match=r"^PYTHON=python3\.10 cannot be used here: it is CPython 3\.10\.13, and this"):
+        choose(machine.environ(PYTHON="python3.10"), (3, 11))
+
+
 def test_choose_refuses_when_named_python_does_not_exist(machine: Machine) -> None:
     with pytest.raises(Trouble, match=r"^PYTHON=/no/python cannot be used: it does not run \(No such file"):
         choose(machine.environ(PYTHON="/no/python"))

@@ -11,7 +11,7 @@ from environments.locks import read_lock
 from tests.environments.stubs import REPOSITORY
 
 LOCKS = sorted((REPOSITORY / "requirements").glob("*.txt"))
-LOCKS = [path for path in LOCKS if path.name not in ("rknn-overrides.txt", "torch.txt")]
+LOCKS = [path for path in LOCKS if path.name not in ("rknn-overrides.txt", "farm-overrides.txt", "torch.txt")]
 
 
 def pins(path: Path) -> dict[str, set[str]]:
@@ -101,6 +101,16 @@ def test_references_agree_with_the_hub_and_the_toolchain_by_having_none_of_their
     references = pins(REPOSITORY / "requirements/references.txt").keys()
     assert not references & pins(REPOSITORY / "requirements/hub.txt").keys()
     assert not references & pins(REPOSITORY / "requirements/toolchain.txt").keys()
+
+
+def test_farm_brings_snakemake_and_its_executors_in_an_environment_of_its_own() -> None:
+    farm = pins(REPOSITORY / "requirements/farm.txt")
+    assert {"snakemake", "snakemake-executor-plugin-slurm", "snakemake-executor-plugin-kubernetes"} <= farm.keys()
+    assert all((9, 0) <= release(version) < (10,) for version in farm["snakemake"])
+    # Metadata of snakemake 9.27: `packaging<26`, which the toolchain's is not; so it cannot be an extra of that.
+    assert all(release(version) < (26,) for version in farm["packaging"])
+    assert all(release(version) >= (26,) for version in pins(REPOSITORY / "requirements/toolchain.txt")["packaging"])
+    assert "connection-pool" not in farm
 
 
 @pytest.mark.parametrize("path", [path for path in LOCKS if path.name.startswith("rknn")], ids=lambda path: path.name)
