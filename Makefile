@@ -19,7 +19,7 @@ ENVIRONMENT := ./environments/run
 TOOLS := .venv/bin/python -m
 # What is checked: the folders of the design that hold Python.
 PACKAGES := $(foreach folder,contracts rknn_tts converters models surgery gates logs cost engine environments runtime \
-    docs tests,$(if $(wildcard $(folder)),$(folder)))
+    farm docs tests,$(if $(wildcard $(folder)),$(folder)))
 
 .PHONY: engine export compile surgery inspect diff plan report probe verify tune families passes doctor site clean distclean setup setup-dev check test bench locks help
 

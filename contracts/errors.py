@@ -6,7 +6,9 @@ node) and what to do. The command line prints it without a traceback.
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Sequence
+from enum import Enum
 from pathlib import Path
 
 from contracts.verdicts import Verdict
@@ -14,6 +16,16 @@ from contracts.verdicts import Verdict
 EXIT_DONE = 0
 EXIT_FAILED = 1
 EXIT_REFUSED = 2
+
+FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
+"""What the system says where a disk, or one's share of it, is full."""
+
+
+class Shortage(str, Enum):
+    """What a machine had too little of: the same command may well succeed with more of it."""
+
+    MEMORY = "memory"
+    DISK = "disk"
 
 
 class RknnTtsError(Exception):
@@ -65,10 +77,12 @@ class ToolFailure(RknnTtsError):
 
     Attributes:
         log: the kept build log, where one was written.
+        shortage: what it broke for want of; None where that was not the reason, or cannot be told.
     """
 
     exit_code = EXIT_FAILED
 
-    def __init__(self, message: str, log: Path | None = None) -> None:
+    def __init__(self, message: str, log: Path | None = None, shortage: Shortage | None = None) -> None:
         super().__init__(message)
         self.log = log
+        self.shortage = shortage

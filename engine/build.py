@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
-from contracts.errors import ToolFailure
+from contracts.errors import FULL, Shortage, ToolFailure
 from contracts.files import copy_whole
 from contracts.serial import from_json
 from contracts.verdicts import Verdict
@@ -30,6 +30,7 @@ from engine.endings import (
     WorkerReport,
     engine_fault,
     failure_sentence,
+    shortage_of,
     was_stopped_by_log,
 )
 from engine.fuse_rules import crashed_rule
@@ -129,6 +130,7 @@ def _attempt(request: BuildRequest, crash_log: Path, progress: Callable[[str], N
             f"The build for {request.target} could not write its files: {error.strerror or error}"
             f"{f' ({error.filename})' if error.filename else ''}.",
             request.log if request.log.is_file() else None,
+            Shortage.DISK if error.errno in FULL else None,
         ) from error
 
 
@@ -187,7 +189,7 @@ def _build(request: BuildRequest, folder: Path, progress: Callable[[str], None])
         raise StoppedByLog(sentence, _verdicts_so_far(folder / LINES_FILE, request))
     sentence = sentence or engine_fault(folder / ENGINE_FILE)
     if sentence is not None:
-        raise ToolFailure(sentence)
+        raise ToolFailure(sentence, shortage=shortage_of(child, report, tail))
     return child, report
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from contracts.errors import GateFailure
+from contracts.errors import GateFailure, Shortage
 from contracts.serial import Json
 from engine.child import Cause, ChildResult, Limits
 from engine.worker import EXIT_DONE, EXIT_ENVIRONMENT, EXIT_STEP_FAILED
@@ -115,6 +115,14 @@ def failure_sentence(
     if report.step != "done":
         return f"The build {where} ended without an error before its end. {_last_line(tail)}"
     return None
+
+
+def shortage_of(result: ChildResult, report: WorkerReport, tail: LogTail) -> Shortage | None:
+    """What a build that has no engine lacked; the kernel's killer (SIGKILL) comes for memory."""
+    if report.disk_full or tail.disk_full:
+        return Shortage.DISK
+    killed = result.cause is Cause.ITSELF and result.signal == signal.SIGKILL
+    return Shortage.MEMORY if killed or result.cause is Cause.MEMORY else None
 
 
 def engine_fault(engine: Path) -> str | None:

@@ -102,8 +102,8 @@ def open_set(paths: Sequence[Path], request: Request, target: str, steps: Steps,
             )
         if _belonging(source.contract) != _belonging(first.contract):
             raise UserInput(
-                f"{path}: is of {_of_text(source.contract)}, and {paths[0]} of {_of_text(first.contract)}: compile them "
-                "by two commands."
+                f"{path}: is of {_of_text(source.contract)}, and {paths[0]} of {_of_text(first.contract)}: compile "
+                "them by two commands."
             )
         if (other := roles.setdefault(source.contract.role, path)) != path:
             raise UserInput(f"{path}: is the set's {source.contract.role}, as {other} is; leave one out.")

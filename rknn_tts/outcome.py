@@ -22,6 +22,7 @@ class Outcome:
         log: the kept build log; None for `export`.
         members: of engines that belong together, what each came to; all the rest is of all of them then.
         aperture: which of the members fit into one process together; None where that is not known.
+        models: of `files`, those that `export` wrote for `compile` to take, the host half not among them.
     """
 
     files: tuple[str, ...]
@@ -33,3 +34,4 @@ class Outcome:
     log: str | None = None
     members: tuple[Outcome, ...] = ()
     aperture: SharedAperture | None = None
+    models: tuple[str, ...] = ()

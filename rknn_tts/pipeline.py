@@ -94,6 +94,7 @@ def export(request: Request, say: Say) -> Outcome:
         measurements=tuple(figure for exported in exports for figure in exported.measurements),
         notes=(*dict.fromkeys(note for source in sources for note in source.notes), *saved.notes),
         reused=tuple(dict.fromkeys(steps.reused)),
+        models=tuple(str(exported.files[0][0]) for exported in exports),
     )
 
 
@@ -101,7 +102,7 @@ def export(request: Request, say: Say) -> Outcome:
 class FinishedExport:
     """An ONNX that every gate lets through, with the files that are written for it, and is not in its place yet."""
 
-    files: tuple[tuple[Path, Content], ...]
+    files: tuple[tuple[Path, Content], ...]  # the ONNX first
     verdicts: tuple[Verdict, ...]
     measurements: tuple[Measurement, ...]
 

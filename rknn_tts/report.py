@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from contracts.errors import EXIT_DONE, EXIT_FAILED, GateFailure, RknnTtsError, ToolFailure
+from contracts.errors import EXIT_DONE, EXIT_FAILED, FULL, GateFailure, RknnTtsError, Shortage, ToolFailure
 from contracts.serial import Json, from_json, parse_json, to_json
 from contracts.verdicts import Verdict
 from rknn_tts.outcome import Outcome
@@ -24,9 +24,7 @@ TRACEBACK_VARIABLE = "RKNN_TTS_TRACEBACK"
 
 NOTHING = Outcome(files=(), manifest=None, verdicts=(), measurements=(), notes=(), reused=())
 
-_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
-
-_MACHINE_ERRORS = _FULL | {errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO, errno.ENAMETOOLONG, errno.ELOOP}
+_MACHINE_ERRORS = FULL | {errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO, errno.ENAMETOOLONG, errno.ELOOP}
 """What the machine refuses, and no bug is."""
 
 
@@ -38,6 +36,7 @@ class Report:
         request: what was asked, as far as it could be understood.
         exit_code: how the command ends.
         error: why it did not do what was asked, as a sentence; None where it did.
+        shortage: what the machine had too little of, where that is why.
         outcome: what was built, and the verdicts; of a failed command, those reached until then.
         subject: what was worked on: `family.stage`, or the stem of the file.
         extra: what the other commands found, by the key under which the JSON object holds it.
@@ -51,6 +50,7 @@ class Report:
     subject: str = "rknn-tts"
     extra: Mapping[str, Any] = field(default_factory=dict)
     parts: tuple[Part, ...] = ()
+    shortage: Shortage | None = None
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,19 @@ def report_of_failure(request: Request, error: BaseException, subject: str = "rk
         log = error.log
     sentence, exit_code = _sentence(error)
     outcome = replace(NOTHING, verdicts=verdicts, log=str(log) if log else None)
-    return Report(request, exit_code, sentence, outcome, subject)
+    return Report(request, exit_code, sentence, outcome, subject, shortage=shortage_of_error(error))
+
+
+def shortage_of_error(error: BaseException) -> Shortage | None:
+    """What `error` says the machine had too little of; None where it says nothing of the kind."""
+    if isinstance(error, ToolFailure) and error.shortage is not None:
+        return error.shortage
+    if isinstance(error, MemoryError):
+        return Shortage.MEMORY
+    if isinstance(error, OSError) and error.errno in FULL:
+        return Shortage.DISK
+    # What raised an error of ours (a file that could not be put in its place) tells why.
+    return shortage_of_error(error.__cause__) if error.__cause__ is not None else None
 
 
 def report_json(report: Report) -> str:
@@ -120,6 +132,7 @@ def _report_data(report: Report) -> dict[str, Json]:
         "request": to_json(report.request),
         "exit_code": report.exit_code,
         "error": report.error,
+        **({"shortage": report.shortage.value} if report.shortage else {}),
         "files": to_json(outcome.files),
         "verdicts": to_json(outcome.verdicts),
         "measurements": to_json(outcome.measurements),
@@ -127,6 +140,7 @@ def _report_data(report: Report) -> dict[str, Json]:
         "reused": to_json(outcome.reused),
         "log": outcome.log,
         "manifest": to_json(outcome.manifest),
+        **({"models": to_json(outcome.models)} if outcome.models else {}),
         **({"members": [_member_json(member) for member in outcome.members]} if outcome.members else {}),
         **({"aperture": to_json(outcome.aperture)} if outcome.aperture else {}),
         **({"results": [_part_data(part) for part in report.parts]} if report.parts else {}),
@@ -158,7 +172,7 @@ def _sentence(error: BaseException) -> tuple[str, int]:
 
 
 def _machine_sentence(error: OSError) -> str:
-    if error.errno in _FULL and not error.filename:  # in the middle of a write, which tells no name
+    if error.errno in FULL and not error.filename:  # in the middle of a write, which tells no name
         return (
             f"The disk is full ({error.strerror}): free some space, or move what is in the making with TMPDIR and the "
             "finished steps with RKNN_TTS_CACHE."

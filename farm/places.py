@@ -1,0 +1,65 @@
+"""Where a farm's files stand, below its output folder.
+
+OUTPUT/onnx/VOICE/[WIDTH/]       exports, as `rknn-tts export` writes them
+OUTPUT/TARGET/VOICE/[WIDTH/]     engines, as `rknn-tts engine` writes them, and their page
+OUTPUT/catalogue.json, .html     what there is
+OUTPUT/.farm/                    the farm's own: plan, outcomes, reports, logs, measurements, Snakemake's folder
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class FarmPlaces:
+    """The files below `output`."""
+
+    output: Path
+
+    @property
+    def own(self) -> Path:
+        """The farm's own folder; Snakemake runs there."""
+        return self.output / ".farm"
+
+    @property
+    def plan(self) -> Path:
+        """All jobs (farm.jobs)."""
+        return self.own / "plan.json"
+
+    @property
+    def measured(self) -> Path:
+        """Memory and time by stage and width, as measured here (farm.measured)."""
+        return self.own / "measured.json"
+
+    @property
+    def scratch(self) -> Path:
+        """Folder of what is made twice, and of nothing that is kept."""
+        return self.own / "twice"
+
+    @property
+    def catalogue(self) -> Path:
+        """What there is, as data."""
+        return self.output / "catalogue.json"
+
+    @property
+    def page(self) -> Path:
+        """What there is, as a page."""
+        return self.output / "catalogue.html"
+
+    def outcome(self, job: str) -> Path:
+        """What became of a job (farm.outcomes)."""
+        return self.own / "outcomes" / f"{job}.json"
+
+    def report(self, job: str, command: int) -> Path:
+        """The JSON object that a job's command printed, counted from 0."""
+        return self.own / "reports" / f"{job}.{command}.json"
+
+    def died(self, job: str) -> Path:
+        """The note of an attempt that ended for want of memory or room, for the next one and for the catalogue."""
+        return self.own / "died" / f"{job}.json"
+
+    def log(self, job: str) -> Path:
+        """What a job's commands said on stderr."""
+        return self.own / "logs" / f"{job}.log"
