@@ -21,7 +21,7 @@ TOOLS := .venv/bin/python -m
 PACKAGES := $(foreach folder,contracts rknn_tts converters models surgery gates logs cost engine environments runtime \
     farm docs tests,$(if $(wildcard $(folder)),$(folder)))
 
-.PHONY: engine export compile surgery inspect diff plan report probe verify tune families passes doctor site clean distclean setup setup-dev check test bench locks help
+.PHONY: engine export compile surgery inspect diff plan report probe verify tune farm catalogue families passes doctor site clean distclean setup setup-dev check test bench locks help
 
 ## Commands
 
@@ -57,6 +57,12 @@ verify: ## what a probe found on a board, into the manifest: MODEL=engine.rknn R
 
 tune: ## sweep windows under the gates, and choose a ladder: FAMILY=piper TARGET=rk3588 WINDOWS=128,256,448
 	@./rknn-tts from-make tune
+
+farm: ## many checkpoints for many targets, as a matrix names them: MATRIX=file.toml CORES=2 PROFILE=folder
+	@./rknn-tts from-make farm
+
+catalogue: ## every engine of a folder, its proof and cost, and what changed: FOLDER=folder AGAINST=catalogue.json
+	@./rknn-tts from-make catalogue
 
 passes: ## the surgery passes, one line each
 	@./rknn-tts from-make passes
@@ -112,9 +118,9 @@ help: ## this list
 	@echo "Options: FAMILY TARGET STAGE CHECKPOINT CONFIG MEMBER WINDOW WINDOWS CONTEXT PADDING MAX_AXIS NORM SINE SAMPLE_RATE"
 	@echo "CODES SEAM CACHE WINDOW_ROLE SPEAKER WIDTHS RELATIVE SAMPLE TEXT IDS SAVE_CHECKPOINT TOOLKIT OUT MODEL A B"
 	@echo "LENGTHS CHUNK LOOK_AHEAD HISTORY BUCKETS PRECISION CALIBRATION SHAPE INPUTS NO_PASS PASS COST SAVE TIMEOUT"
-	@echo "ALSO MEMORY JOBS JUNIT ACCEPT_REGTASK ENGINES OPERATORS RESULT CONTEXTS UTTERANCES RUNGS; ALL=1 CHECK=1 FORCE=1 DECODER_MASK=1"
-	@echo "NO_DECODER_MASK=1 WEIGH=1 QUICK=1 ALLOW_QUANTIZED=1 ABSOLUTE=1 REFERENCE=1 SCHEMA=1 NO_SAMPLE=1"
-	@echo "JSON=1."
+	@echo "ALSO MEMORY JOBS JUNIT ACCEPT_REGTASK ENGINES OPERATORS RESULT CONTEXTS UTTERANCES RUNGS MATRIX FOLDER CORES PROFILE AGAINST"
+	@echo "ALL=1 CHECK=1 FORCE=1 DRY_RUN=1 DECODER_MASK=1 NO_DECODER_MASK=1 WEIGH=1 QUICK=1 ALLOW_QUANTIZED=1 ABSOLUTE=1 REFERENCE=1"
+	@echo "SCHEMA=1 NO_SAMPLE=1 JSON=1."
 	@echo "PYTHON=python3.12 picks the Python of the environments."
 	@echo "make ends with status 2 whenever a command fails; the command's own status (1: a gate or the build failed,"
 	@echo "2: refused before it started) is in make's last line. A job that needs it runs ./rknn-tts itself."

@@ -49,6 +49,8 @@ SUMMARIES = {
     "verify": "Put what a probe found on a board into the engine's manifest.",
     "bench": "Time a family's streaming steps on this machine, with a state and decoding the prefix again.",
     "tune": "Sweep a stage's windows under the gates, and choose the ladder for utterances of given lengths.",
+    "farm": "Build many checkpoints for many targets, as a matrix names them, on one machine or a cluster.",
+    "catalogue": "List every engine of a folder with its proof, cost and digests, and what changed since another list.",
     "families": "List the families and stages that can be compiled.",
     "passes": "List the surgery passes, one line each; --no-pass NAME leaves one out.",
     "doctor": "Examine this machine and the environments, and say what to do.",

@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parents[1]
 LARGEST_LIMIT = 1e9
 """Of seconds and of GB: thirty years, and a billion of them; past it the system's calls overflow."""
 
-COUNTED_LIMITS = frozenset({"jobs"})
+COUNTED_LIMITS = frozenset({"jobs", "cores"})
 """Whole numbers that are limits too, which 0 is not; every fraction is one."""
 
 
@@ -194,6 +194,18 @@ def _tune(request: Request, say: Say) -> Report:
     return Report(request, EXIT_FAILED if tuning.failure else EXIT_DONE, tuning.failure, extra={"tuning": tuning})
 
 
+def _farm(request: Request, say: Say) -> Report:
+    from rknn_tts.farm import farm
+
+    return farm(request, say)
+
+
+def _catalogue(request: Request, say: Say) -> Report:
+    from rknn_tts.catalogue import catalogue
+
+    return catalogue(request, say)
+
+
 def _plan(request: Request, say: Say) -> Report:
     if request.schema:
         from rknn_tts_runtime.plans.schema import plan_schema
@@ -271,6 +283,8 @@ _COMMANDS: dict[str, Callable[[Request, Say], Report]] = {
     "verify": _verify,
     "bench": _bench,
     "tune": _tune,
+    "farm": _farm,
+    "catalogue": _catalogue,
     "families": _families,
     "passes": _passes,
     "doctor": _doctor,

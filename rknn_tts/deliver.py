@@ -90,6 +90,8 @@ def _result_blocks(report: Report) -> list[Block]:
         "probe": _kit_blocks,
         "bench": _bench_blocks,
         "tune": _tune_blocks,
+        "farm": _farm_blocks,
+        "catalogue": _catalogue_blocks,
         "families": present.family_blocks,
         "passes": present.pass_blocks,
         "doctor": present.finding_blocks,
@@ -140,6 +142,18 @@ def _tune_blocks(report: Report) -> list[Block]:
     from rknn_tts.present_tune import tune_blocks
 
     return tune_blocks(report.extra["tuning"])
+
+
+def _farm_blocks(report: Report) -> list[Block]:
+    from rknn_tts.present_farm import farm_blocks
+
+    return farm_blocks(report.extra)
+
+
+def _catalogue_blocks(report: Report) -> list[Block]:
+    from rknn_tts.present_catalogue import catalogue_blocks
+
+    return catalogue_blocks(report.extra)
 
 
 def _comparison_blocks(report: Report) -> list[Block]:

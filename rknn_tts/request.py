@@ -41,6 +41,8 @@ EVERY = (
     "verify",
     "bench",
     "tune",
+    "farm",
+    "catalogue",
     "families",
     "passes",
     "doctor",
@@ -103,6 +105,12 @@ class Request:
         positional=True,
         required=("report",),
     )
+    matrix: str | None = _option(
+        "The matrix: a TOML file that names checkpoints, families, stages, widths and targets.",
+        ("farm",),
+        positional=True,
+    )
+    folder: str | None = _option("A farm's output folder, or any folder of engines.", ("catalogue",), positional=True)
     target: str | None = _option(
         "The SoC to build for: rk3588, rk3576, rk3568, rk3566 or rk3562. Export without: what pays on each of them; "
         "bench and tune: whose modelled cost is told, rk3588 by default.",
@@ -239,8 +247,16 @@ class Request:
     toolkit: str = _option("Version of rknn-toolkit2.", (*BUILDING, "surgery", "tune"), DEFAULT_TOOLKIT)
     output: str | None = _option(
         "Where to write: a folder, or the file itself (.rknn, .onnx for export, .json for plan and tune, .html for "
-        "report); probe: the folder of the kit.",
-        (*WRITING, "plan", "report", "probe", "tune"),
+        "report); probe: the folder of the kit; farm: the folder of all engines, in place of the matrix's own.",
+        (*WRITING, "plan", "report", "probe", "tune", "farm"),
+    )
+    cores: int | None = _option("Processors that the farm uses; all that it may, by default.", ("farm",))
+    profile: str | None = _option(
+        "A profile of Snakemake, a folder with a config.yaml: which cluster runs the jobs, and how.", ("farm",)
+    )
+    dry_run: bool = _option("Say what would be done, and do nothing.", ("farm",), False)
+    against: str | None = _option(
+        "An earlier catalogue.json: what is better, worse, new or gone since.", ("farm", "catalogue")
     )
     operators: str | None = _option(
         "The rewritten operators that a kit has engines of: auto (those that the engine uses, the default), all, none.",
@@ -254,7 +270,9 @@ class Request:
     )
     schema: bool = _option("Print the JSON Schema of plans, and write nothing.", ("plan",), False)
     force: bool = _option(
-        "Do every step again, though its result is at hand.", (*WRITING, "surgery", "report", "probe", "tune"), False
+        "Do every step again, though its result is at hand.",
+        (*WRITING, "surgery", "report", "probe", "tune", "farm"),
+        False,
     )
     accept_regtask: list[str] = _option(
         "Build past this hardware field: target:offset:shift:limit. May be repeated.", BUILDING, []
@@ -264,11 +282,11 @@ class Request:
     )
     memory_gb: float | None = _option(
         "Stop the toolkit past this many GB, and of many checkpoints those that would take more together; 90 % of the "
-        "machine by default.",
-        (*BUILDING, "surgery", "probe", "tune"),
+        "machine by default. Farm: what all jobs on this machine may take together.",
+        (*BUILDING, "surgery", "probe", "tune", "farm"),
     )
     json: bool = _option("Print one JSON object instead of text.", EVERY, False)
-    junit: str | None = _option("Write the verdicts to this file as JUnit XML.", WRITING)
+    junit: str | None = _option("Write the verdicts to this file as JUnit XML.", (*WRITING, "farm", "catalogue"))
 
 
 @dataclass(frozen=True)
