@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -97,7 +97,7 @@ def size_class(checkpoint_bytes: int) -> int | None:
     return math.floor(SIZES_PER_DOUBLING * math.log2(checkpoint_bytes)) if checkpoint_bytes > 0 else None
 
 
-def readtable_of(*paths: Path) -> Table:
+def read_table(*paths: Path) -> Table:
     """The rows of all these files, the later ones' in the place of the earlier ones'; a missing file has none.
 
     Raises:
@@ -112,7 +112,7 @@ def readtable_of(*paths: Path) -> Table:
     return table_of(rows, learnt_until_s)
 
 
-def writetable_of(table: Table, path: Path) -> None:
+def write_table(table: Table, path: Path) -> None:
     """Write `table` to `path`, whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
     write_whole(path, (json.dumps(to_json(table), indent=1, ensure_ascii=False) + "\n").encode())
@@ -137,6 +137,7 @@ def merged(first: Row, second: Row) -> Row:
 
 
 def table_of(rows: Mapping[Key, Row], learnt_until_s: float) -> Table:
+    """The table of these rows, in the order of their keys."""
     ordered = sorted(rows.items(), key=lambda item: [str(part) for part in item[0]])
     return Table(tuple(row for _, row in ordered), learnt_until_s)
 
