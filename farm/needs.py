@@ -99,7 +99,7 @@ def _distance(job: Job, row: Row) -> tuple[bool, bool, bool, float]:
 
 
 def _by_rows(job: Job, rows: Sequence[Row]) -> Needs:
-    """What the largest figures of `rows` say; the size of the checkpoint says the rest where none was seen to its end."""
+    """What the largest figures of `rows` say; the checkpoint says the rest where none was seen to its end."""
     measured = [row for row in rows if row.times > 0]
     ratio = max(_ratio(job, row) for row in rows)
     least_bytes = ratio * max(row.least_bytes for row in rows)
