@@ -18,8 +18,8 @@ $(foreach name,$(command_line),$(eval override $(name) := $$(value $(name)))$(ev
 ENVIRONMENT := ./environments/run
 TOOLS := .venv/bin/python -m
 # What is checked: the folders of the design that hold Python.
-PACKAGES := $(foreach folder,contracts rknn_tts converters models surgery gates logs cost engine environments runtime \
-    farm docs tests,$(if $(wildcard $(folder)),$(folder)))
+PACKAGES := $(foreach folder,contracts pages rknn_tts converters models surgery gates logs cost engine environments \
+    runtime farm docs tests,$(if $(wildcard $(folder)),$(folder)))
 
 .PHONY: engine export compile surgery inspect diff plan report probe verify tune farm catalogue families passes doctor site clean distclean setup setup-dev check test bench locks help
 

@@ -14,6 +14,7 @@ import types
 import typing
 from collections.abc import Mapping
 from enum import Enum
+from functools import cache
 from typing import Any, TypeVar
 
 Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
@@ -133,7 +134,7 @@ def _read_union(kinds: tuple[Any, ...], data: object, where: str) -> object:
 
 
 def _read_dataclass(kind: type, data: dict[str, object], where: str) -> object:
-    hints = typing.get_type_hints(kind)
+    hints = _hints(kind)
     values = {}
     for field in dataclasses.fields(kind):
         if field.name in data:
@@ -141,6 +142,12 @@ def _read_dataclass(kind: type, data: dict[str, object], where: str) -> object:
         elif field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING:
             raise ValueError(f"{where}: the key {field.name!r} is missing")
     return kind(**values)
+
+
+@cache
+def _hints(kind: type) -> dict[str, Any]:
+    """The types of its fields; found out once, as that takes most of the time of reading thousands of manifests."""
+    return typing.get_type_hints(kind)
 
 
 def _is_json(kind: Any) -> bool:

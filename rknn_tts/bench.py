@@ -17,9 +17,9 @@ from contracts.contract import Contract, Source
 from contracts.errors import UserInput
 from contracts.manifest import Manifest
 from converters.stages import Session, Stage, Streamed, find_stage
+from cost.emission import CODE, emission_of
 from engine.targets import resolve_target
 from rknn_tts.checkpoint_to_onnx import OpenCheckpoint, open_conversions
-from rknn_tts.emission import CODE, emission_of
 from rknn_tts.extras import ensure_extras
 from rknn_tts.inspection import inspect_file
 from rknn_tts.places import engine_places

@@ -11,6 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TextIO
 
+from pages.text import shown, visible
+
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
@@ -87,15 +89,6 @@ def is_terminal(stream: TextIO) -> bool:
     return stream.isatty() and os.environ.get("TERM", "") not in ("", "dumb")
 
 
-def shown(text: str) -> str:
-    """`text` on one line, control characters as `\\x1b`: it can neither move the cursor nor fake a line."""
-    return _visible(" ".join(text.split()))
-
-
-def _visible(text: str) -> str:
-    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
-
-
 def write_blocks(blocks: Sequence[Block], stream: TextIO) -> None:
     """Write `blocks` to `stream`: by rich where it is a terminal, else plain.
 
@@ -130,7 +123,7 @@ def _with_gaps(blocks: Sequence[Block]) -> Iterator[tuple[Block, bool]]:
 
 def _plain_lines(block: Block) -> list[str]:
     if isinstance(block, Verbatim):
-        return [_visible(line) for line in block.text.removesuffix("\n").split("\n")]
+        return [visible(line) for line in block.text.removesuffix("\n").split("\n")]
     if isinstance(block, Notice):
         return [f"{shown(block.label)}: {shown(block.text)}"]
     if isinstance(block, Facts):

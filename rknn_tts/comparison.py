@@ -11,9 +11,9 @@ from contracts.contract import PassRecord, TensorSpec
 from contracts.errors import UserInput
 from contracts.manifest import Manifest
 from cost.comparison import OperatorChange, compare_operators, only_in_first, ratio
+from cost.emission import Emission, emission_of
 from cost.table import LayerCost
 from gates.simulator import GATE as SIMULATOR
-from rknn_tts.emission import Emission, emission_of
 from rknn_tts.inspection import Inspection, inspect_file
 from rknn_tts.numbers import BYTES_PER_MB, CYCLES_PER_MEGACYCLE, KB_PER_MB
 from rknn_tts.present import cache_text, source_text, step_text, window_text

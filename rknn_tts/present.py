@@ -10,8 +10,8 @@ from contracts.contract import RANDOM, STAND_IN, Cache, CodeStep, Source, Window
 from contracts.manifest import CpuLayer, Layers, LogSummary, Manifest, RegtaskCount
 from contracts.quantisation import FROM_FILE, SYNTHETIC, Quantisation
 from contracts.verdicts import Measurement, Status, Verdict
+from cost.emission import Emission, emission_of
 from rknn_tts.blocks import Block, Facts, Notice, Row, Table, Tone
-from rknn_tts.emission import Emission, emission_of
 from rknn_tts.numbers import CYCLES_PER_MEGACYCLE, figures, number, size
 from rknn_tts.outcome import Outcome
 from rknn_tts.present_aperture import aperture_text, together_blocks

@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol, TextIO
 
-from rknn_tts.blocks import is_terminal, shown
+from pages.text import shown
+from rknn_tts.blocks import is_terminal
 
 if TYPE_CHECKING:
     from rich.console import Console

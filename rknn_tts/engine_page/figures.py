@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from cost.model import CYCLES_PER_MS, KB_PER_MB, TRAFFIC_MB_PER_MS
 from cost.table import CostRow
-from rknn_tts.blocks import shown
+from pages.text import shown
 from rknn_tts.engine_page.along import Along, Figures
 from rknn_tts.engine_page.spectra import RANGE_DB, STEP_DB, Spectrogram, loudest_db, stepped, within
 from rknn_tts.numbers import number

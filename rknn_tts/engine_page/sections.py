@@ -11,11 +11,11 @@ from contracts.errors import UserInput
 from contracts.manifest import Manifest, RegtaskCount
 from contracts.verdicts import Status, Verdict
 from cost.aperture import BUDGET_BYTES, MIB
+from cost.emission import emission_of
 from cost.table import CostRow, LayerCost, by_operator, by_target, cpu_layers, cpu_layers_of_sums, dearest
 from logs.layer_table import Layer
 from logs.regtask import evidence_of, parse_accepted
 from rknn_tts.blocks import Facts, Notice, Row, Table
-from rknn_tts.emission import emission_of
 from rknn_tts.engine_page.build_log import LogClasses
 from rknn_tts.engine_page.elements import Badge, Element, Folded, Meter, Section
 from rknn_tts.engine_page.figures import operator_figure

@@ -8,7 +8,7 @@ from rknn_tts_runtime.window_cover import Rung
 
 from contracts.contract import Contract
 from contracts.manifest import Layers, Memory
-from rknn_tts.emission import emission_of
+from cost.emission import emission_of
 from rknn_tts.numbers import BYTES_PER_MB, KB_PER_MB
 
 PASSED, FAILED, BEATEN, COSTED = "passed", "failed", "beaten", "cost alone"

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from rknn_tts.blocks import Block, Facts, Notice, Row, Table, Verbatim, is_terminal, plain_text, shown, write_blocks
+from rknn_tts.blocks import Block, Facts, Notice, Row, Table, Verbatim, is_terminal, plain_text, write_blocks
 
 TABLE = Table(
     "Verdicts",
@@ -55,20 +55,6 @@ def test_lines_of_a_file_stay_as_they_are_but_for_control_characters(terminal: T
     assert plain_text([block]) == seen
     write_blocks([block, Verbatim("x" * 200)], terminal)
     assert terminal.getvalue() == f"{seen}\n{'x' * 200}\n"
-
-
-@pytest.mark.parametrize(
-    ("text", "seen"),
-    [
-        ("a\nb\r\n c", "a b c"),
-        ("\x1b[31mred\x07", "\\x1b[31mred\\x07"),
-        ("flow/größe", "flow/größe"),
-        ("bad\udcff", "bad\\udcff"),
-        ("\u202ename", "\\u202ename"),
-    ],
-)
-def test_shown_hides_nothing_when_text_has_control_characters(text: str, seen: str) -> None:
-    assert shown(text) == seen
 
 
 def test_write_blocks_writes_no_escapes_when_the_stream_is_no_terminal() -> None:
