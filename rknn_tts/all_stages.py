@@ -185,7 +185,7 @@ def _of_stage(stage: Stage, finished: Sequence[StageFinished] = ()) -> Iterator[
         verdicts = (*earlier, *verdicts_of(stage.name, error.verdicts))
         raise GateFailure(f"{stage.name}: {error}", verdicts, error.log) from error
     except ToolFailure as error:
-        raise ToolFailure(f"{stage.name}: {error}", error.log) from error
+        raise ToolFailure(f"{stage.name}: {error}", error.log, error.shortage) from error
     except RknnTtsError as error:
         raise type(error)(f"{stage.name}: {error}") from error
 

@@ -7,13 +7,14 @@ one process at a time (environments/exclusive.py), and each voice's files have a
 from __future__ import annotations
 
 import os
+import signal
 import time
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from contracts.errors import EXIT_DONE, EXIT_FAILED, EXIT_REFUSED, ToolFailure, UserInput
+from contracts.errors import EXIT_DONE, EXIT_FAILED, EXIT_REFUSED, Shortage, ToolFailure, UserInput
 from converters.registry import STAGES
 from converters.stages import Stage, find_stage
 from engine.child import private_folder
@@ -188,7 +189,8 @@ class Crew:
             self._waiting.appendleft(voice)
             return
         limit = f"{self.budget.memory_bytes / GB:.3g} GB"
-        error = ToolFailure(f"Alone it took more than the {limit} that all may take; --memory N allows N GB.")
+        sentence = f"Alone it took more than the {limit} that all may take; --memory N allows N GB."
+        error = ToolFailure(sentence, shortage=Shortage.MEMORY)
         self._keep(voice, running, report_of_failure(request_for(self.request, voice), error))
 
     def _take_finished(self) -> None:
@@ -217,5 +219,6 @@ def report_of_child(request: Request, running: Running) -> Report:
         ended = f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
         remedy = "the machine may be short of memory: --jobs 1 converts one at a time"
         sentence = f"Its process {ended} and reported nothing{f' ({said:.200})' if said else ''}; {remedy}."
-        return report_of_failure(request, ToolFailure(sentence))
+        killed = code == -signal.SIGKILL  # by whom cannot be told; the kernel does where memory runs out
+        return report_of_failure(request, ToolFailure(sentence, shortage=Shortage.MEMORY if killed else None))
     return replace(report, exit_code=code)

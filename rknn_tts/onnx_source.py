@@ -94,25 +94,27 @@ def open_set(paths: Sequence[Path], request: Request, target: str, steps: Steps,
             checkpoint, stage or voice, or has the role of another.
     """
     sources = [open_source(path, request, target, steps, say) for path in paths]
-    first, roles = sources[0], dict[str | None, Path]()
+    first, roles = sources[0], dict[str, Path]()
     for path, source in zip(paths, sources, strict=True):
         if not source.exported or source.contract.role is None:
             raise UserInput(
                 f"{path}: is no part of a set that `export` wrote, as a ladder's windows are; compile it alone."
             )
-        if _belonging(source.contract) != _belonging(first.contract):
+        if _of_text(source.contract) != _of_text(first.contract):
             raise UserInput(
                 f"{path}: is of {_of_text(source.contract)}, and {paths[0]} of {_of_text(first.contract)}: compile "
                 "them by two commands."
             )
-        if (other := roles.setdefault(source.contract.role, path)) != path:
+        if source.contract.source != first.contract.source:
+            raise UserInput(
+                f"{path}: is of another {first.contract.source.name} than {paths[0]}, which was changed in between; "
+                "export both again."
+            )
+        other = roles.get(source.contract.role)
+        if other is not None:
             raise UserInput(f"{path}: is the set's {source.contract.role}, as {other} is; leave one out.")
+        roles[source.contract.role] = path
     return sources
-
-
-def _belonging(contract: Contract) -> tuple[object, ...]:
-    """What all engines of a set have in common."""
-    return contract.family, contract.stage, contract.source
 
 
 def _of_text(contract: Contract) -> str:

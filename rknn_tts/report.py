@@ -114,7 +114,8 @@ def read_report(text: str, request: Request) -> Report:
     assert isinstance(empty, dict)
     members = [{**empty, **member} for member in data.get("members", [])]
     told = from_json(_Told, data, "report")
-    return Report(request, told.exit_code, told.error, from_json(Outcome, {**empty, **data, "members": members}))
+    outcome = from_json(Outcome, {**empty, **data, "members": members})
+    return Report(request, told.exit_code, told.error, outcome, shortage=told.shortage)
 
 
 @dataclass(frozen=True)
@@ -123,6 +124,7 @@ class _Told:
 
     exit_code: int
     error: str | None
+    shortage: Shortage | None = None
 
 
 def _report_data(report: Report) -> dict[str, Json]:

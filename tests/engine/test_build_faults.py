@@ -7,6 +7,7 @@ The converter's Python is replaced by a script that misbehaves; `scratch` checks
 from __future__ import annotations
 
 import dataclasses
+import errno
 import os
 import signal
 import subprocess
@@ -14,10 +15,11 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
-from contracts.errors import ToolFailure
+from contracts.errors import Shortage, ToolFailure
 from contracts.verdicts import Status
 from engine.build import build_engine
 from engine.endings import StoppedByLog
@@ -170,6 +172,45 @@ def test_build_says_what_happened_when_the_converter(
     assert caught.value.log == request.log
     assert request.log.is_file()
     assert not request.result_folder.parent.exists() or not list(request.result_folder.parent.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("lines", "limit_bytes", "shortage"),
+    [
+        ("os.kill(os.getpid(), signal.SIGKILL)", None, Shortage.MEMORY),
+        ("data = os.urandom(1 << 20) * 400; time.sleep(9999)", GB // 4, Shortage.MEMORY),
+        ('report(step="export_rknn", error="OSError: x", disk_full=True); sys.exit(3)', None, Shortage.DISK),
+        ('print("OSError: [Errno 28] No space left on device"); sys.exit(1)', None, Shortage.DISK),
+        ("os.kill(os.getpid(), signal.SIGSEGV)", None, None),
+        ("sys.exit(1)", None, None),
+    ],
+)
+def test_build_says_what_the_machine_lacked_when_the_converter(
+    lines: str, limit_bytes: int | None, shortage: Shortage | None, request_for: Callable[[str], BuildRequest]
+) -> None:
+    request = dataclasses.replace(request_for(lines), memory_limit_bytes=limit_bytes)
+    with pytest.raises(ToolFailure) as caught:
+        build_engine(request)
+    assert caught.value.shortage is shortage
+
+
+@pytest.mark.parametrize(
+    ("number", "shortage"), [(errno.ENOSPC, Shortage.DISK), (errno.EDQUOT, Shortage.DISK), (errno.EACCES, None)]
+)
+def test_build_says_what_the_machine_lacked_when_its_own_files_cannot_be_written(
+    number: int,
+    shortage: Shortage | None,
+    request_for: Callable[[str], BuildRequest],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(*_: object) -> NoReturn:
+        raise OSError(number, os.strerror(number), "engine.rknn")
+
+    monkeypatch.setattr("engine.build.keep_build", refuse)
+    lines = 'report(step="done"); (folder / "engine.rknn").write_bytes(b"RKNN")'
+    with pytest.raises(ToolFailure, match=r"could not write its files: .* \(engine\.rknn\)") as caught:
+        build_engine(request_for(lines))
+    assert caught.value.shortage is shortage
 
 
 RANDOM_WEIGHTS = "W load_onnx: Load external data for 'w' failed! Generate random data for test!"

@@ -6,8 +6,16 @@ from pathlib import Path
 
 import pytest
 
+from contracts.errors import Shortage
 from engine.child import Cause, ChildResult, Limits
-from engine.endings import LogTail, WorkerReport, engine_fault, failure_sentence, was_stopped_by_log
+from engine.endings import (
+    LogTail,
+    WorkerReport,
+    engine_fault,
+    failure_sentence,
+    shortage_of,
+    was_stopped_by_log,
+)
 
 LIMITS = Limits(timeout_s=90.0, memory_bytes=4 * 10**9, log_bytes=256 * 10**6)
 REASON = "weights are missing"
@@ -176,6 +184,31 @@ def test_build_was_stopped_by_its_log_when_nothing_else_ended_it(
     result: ChildResult, report: WorkerReport, tail: LogTail, wanted: bool
 ) -> None:
     assert was_stopped_by_log(result, report, tail) is wanted
+
+
+@pytest.mark.parametrize(
+    ("result", "report", "tail", "wanted"),
+    [
+        (killed(SIGTERM, Cause.MEMORY), BUILDING, LogTail(), Shortage.MEMORY),
+        (killed(SIGKILL, Cause.MEMORY), BUILDING, LogTail(), Shortage.MEMORY),
+        (killed(SIGKILL), BUILDING, LogTail(), Shortage.MEMORY),
+        # These signals are ours, for another reason.
+        (killed(SIGKILL, Cause.TIME), BUILDING, LogTail(), None),
+        (killed(SIGKILL, Cause.LOG_SIZE), BUILDING, LogTail(), None),
+        (killed(SIGKILL, Cause.READER), BUILDING, LogTail(), None),
+        (killed(SIGTERM), BUILDING, LogTail(), None),
+        (killed(SIGSEGV), BUILDING, LogTail(), None),
+        (ended(3), SAID, COMPILING, None),
+        (ended(3), WorkerReport(error="OSError", disk_full=True), LogTail(), Shortage.DISK),
+        (ended(1), WorkerReport(), LogTail(disk_full=True), Shortage.DISK),
+        # What is full is told; that it was killed for it is not the reason.
+        (killed(SIGKILL), BUILDING, LogTail(disk_full=True), Shortage.DISK),
+    ],
+)
+def test_shortage_is_told_when_memory_or_room_was_missing(
+    result: ChildResult, report: WorkerReport, tail: LogTail, wanted: Shortage | None
+) -> None:
+    assert shortage_of(result, report, tail) is wanted
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from contracts.errors import Refusal, UserInput
+from contracts.errors import Refusal, Shortage, UserInput
 from engine.processes import descendants
 from rknn_tts import many, many_processes
 from rknn_tts.many import Crew, budget_for, convert_many, report_of_many
@@ -94,6 +94,7 @@ print(GOOD)
         f"Its process was ended by signal 9 and reported nothing; {remedy}",
         None,
     ]
+    assert [part.report.shortage for part in parts] == [None, None, Shortage.MEMORY, None]
     assert said.steps[-1] == "3 of 4 done, 3 failed, at work on d"
 
 
@@ -162,6 +163,7 @@ print(GOOD)
     parts = crew(lines, "ba", Budget(100 * MB, 1, 1 * MB)).run()
     assert [part.report.exit_code for part in parts] == [1, 0]
     assert parts[0].report.error == "Alone it took more than the 0.1 GB that all may take; --memory N allows N GB."
+    assert parts[0].report.shortage is Shortage.MEMORY
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from contracts.errors import GateFailure, Refusal, ToolFailure, UserInput
+from contracts.errors import GateFailure, NotWritten, Refusal, Shortage, ToolFailure, UserInput
 from contracts.verdicts import at_least
 from rknn_tts.report import Part, Report, read_report, report_json, report_of_failure
 from tests.rknn_tts.samples import OUTCOME, REPORT, REQUEST, VERDICTS
@@ -79,6 +79,50 @@ def test_report_of_failure_keeps_verdicts_and_log_when_a_gate_failed() -> None:
     report = report_of_failure(REQUEST, GateFailure("Not written.", VERDICTS, Path("build-logs/x.log")))
     assert (report.outcome.verdicts, report.outcome.log) == (VERDICTS, "build-logs/x.log")
     assert report_of_failure(REQUEST, ToolFailure("x", Path("y.log"))).outcome.log == "y.log"
+
+
+def caused(error: Exception, cause: Exception) -> Exception:
+    """`error`, raised because of `cause`."""
+    error.__cause__ = cause
+    return error
+
+
+DISK_FULL = OSError(errno.ENOSPC, "No space left on device", "engines/x.rknn")
+
+
+@pytest.mark.parametrize(
+    ("error", "shortage"),
+    [
+        (ToolFailure("It held 5 GB.", shortage=Shortage.MEMORY), Shortage.MEMORY),
+        (ToolFailure("It could not write.", shortage=Shortage.DISK), Shortage.DISK),
+        (caused(ToolFailure("decoder: it held 5 GB."), ToolFailure("x", shortage=Shortage.MEMORY)), Shortage.MEMORY),
+        (MemoryError(), Shortage.MEMORY),
+        (DISK_FULL, Shortage.DISK),
+        (OSError(errno.EDQUOT, "Disk quota exceeded"), Shortage.DISK),
+        (caused(NotWritten("engines/x.rknn: cannot be written."), DISK_FULL), Shortage.DISK),
+        (caused(UserInput("engines: cannot be written."), DISK_FULL), Shortage.DISK),
+        (OSError(errno.EACCES, "Permission denied", "engines/x.rknn"), None),
+        (ToolFailure("The toolkit broke."), None),
+        (GateFailure("Not written."), None),
+        (UserInput("No such target."), None),
+        (KeyboardInterrupt(), None),
+        (RuntimeError("a bug"), None),
+    ],
+)
+def test_report_says_what_the_machine_lacked_when_that_is_why(error: BaseException, shortage: Shortage | None) -> None:
+    report = report_of_failure(REQUEST, error)
+    assert report.shortage is shortage
+    data = json.loads(report_json(report))
+    assert ("shortage" in data) is (shortage is not None)
+    assert data.get("shortage") == (shortage.value if shortage else None)
+    assert read_report(report_json(report), REQUEST).shortage is shortage
+
+
+def test_report_json_has_the_models_of_an_export_and_of_nothing_else() -> None:
+    models = ("engines/onnx/joe/piper-decoder-w109.onnx",)
+    data = json.loads(report_json(replace(REPORT, outcome=replace(OUTCOME, manifest=None, models=models))))
+    assert data["models"] == list(models)
+    assert "models" not in json.loads(report_json(REPORT))
 
 
 def test_read_report_gives_what_was_written() -> None:

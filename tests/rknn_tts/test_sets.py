@@ -316,6 +316,7 @@ def test_export_writes_a_graph_for_each_engine_and_one_host_half(workshop: Works
     folder = "engines/onnx/mini"
     names = [f"{folder}/twin-net-full.onnx", f"{folder}/twin-host.onnx", f"{folder}/twin-net-short.onnx"]
     assert (list(done.files), workshop.files()) == (names, set(names))
+    assert done.models == (names[0], names[2])
     gates = [verdict.gate for verdict in done.verdicts]
     assert len(gates) == len(set(gates))
     assert {"full.fp32.doubled", "short.fp32.doubled"} <= set(gates)
