@@ -1,7 +1,7 @@
 """What a job is expected to take, from the nearest rows of the table, or from the size of its checkpoint.
 
-A job's cost is taken to be a + b * (size of the checkpoint) with a and b of at least 0. So a row of a smaller
-checkpoint tells at most as much more as the sizes' ratio, and one of a larger checkpoint tells enough as it is.
+A job's cost is taken to be a + b * (size of the checkpoint) with a and b of at least 0. So for a larger checkpoint than
+its row's a job takes at most as many times more as it is larger, and for a smaller one no more than the row says.
 """
 
 from __future__ import annotations
@@ -40,7 +40,9 @@ UNMEASURED_LIMIT_S = 3600.0
 """No limit of a job is shorter of which no row tells."""
 
 
-_NO_DISTANCE = (False, False, False, 0.0)
+_Distance = tuple[bool, float, bool, bool]
+
+_NO_DISTANCE: _Distance = (False, 0.0, False, False)
 
 
 @dataclass(frozen=True)
@@ -68,8 +70,9 @@ class Needs:
 def needs_of(job: Job, table: Table) -> Needs:
     """What `job` needs: by its own row, else by the nearest of its stage, else by the size of its checkpoint.
 
-    Nearest is first another size of checkpoint, then another target, another width, another toolkit; of several that
-    are as near, the largest figures. What is made twice needs what its export and its compile do.
+    Near is first one of the same width, then of the nearest size of checkpoint, then for the same target, then by the
+    same toolkit: that is the order of what changes the figures most. Of several that are as near, the largest figures
+    count. What is made twice needs what its export and its compile do.
     """
     near = _nearest(job, table.by_stage.get((job.kind, job.family, job.stage), ()))
     if near:
@@ -86,47 +89,55 @@ def _nearest(job: Job, rows: Sequence[Row]) -> list[Row]:
     return [row for distance, row in distances if distance == least]
 
 
-def _distance(job: Job, row: Row) -> tuple[bool, bool, bool, float]:
-    """How far `row` is from `job`: first what weighs most. Where one size is not known, they are as far as can be."""
-    job_size, row_size = size_class(job.checkpoint_bytes), size_class(row.checkpoint_bytes)
-    apart = abs(job_size - row_size) if job_size is not None and row_size is not None else math.inf
+def _distance(job: Job, row: Row) -> _Distance:
+    """How far `row` is from `job`: first what weighs most."""
     return (
-        row.toolkit != job.toolkit,
         row.width != job.width,
+        _apart(size_class(job.checkpoint_bytes), size_class(row.checkpoint_bytes)),
         row.target != job.target,
-        0.0 if job_size == row_size else apart,
+        row.toolkit != job.toolkit,
     )
+
+
+def _apart(first: int | None, second: int | None) -> float:
+    """How many classes of size lie between these; a size that is not known is as far from all others as can be."""
+    if first is None or second is None:
+        return 0.0 if first is second else math.inf
+    return float(abs(first - second))
 
 
 def _by_rows(job: Job, rows: Sequence[Row]) -> Needs:
     """What the largest figures of `rows` say; the checkpoint says the rest where none was seen to its end."""
+    by_size = _by_size(job)
     measured = [row for row in rows if row.times > 0]
-    ratio = max(_ratio(job, row) for row in rows)
-    least_bytes = ratio * max(row.least_bytes for row in rows)
+    least_bytes = MARGIN * max(row.least_bytes for row in rows)
     if not measured:
-        by_size = _by_size(job)
-        return replace(by_size, memory_bytes=max(by_size.memory_bytes, round(MARGIN * least_bytes)))
-    left_bytes = ratio * max(row.disk_bytes for row in measured)
-    cache_bytes = ratio * max(row.cache_bytes for row in measured) or left_bytes
-    longest_s = ratio * max(row.largest_wall_s for row in measured)
+        return replace(by_size, memory_bytes=max(by_size.memory_bytes, round(least_bytes)))
+    ratio = max(_ratio(job, row) for row in measured)
+    left_bytes = _grown(max(row.disk_bytes for row in measured), ratio, by_size.left_bytes)
+    cache_bytes = _grown(max(row.cache_bytes for row in measured), ratio, by_size.cache_bytes) or left_bytes
+    memory_bytes = MARGIN * _grown(max(row.peak_bytes for row in measured), ratio, by_size.memory_bytes)
+    longest_s = _grown(max(row.largest_wall_s for row in measured), ratio, by_size.expected_s)
     return Needs(
-        memory_bytes=round(MARGIN * max(least_bytes, ratio * max(row.peak_bytes for row in measured))),
+        memory_bytes=round(max(memory_bytes, least_bytes)),
         wall_s=max(LEAST_LIMIT_S, TIMES_THE_LONGEST * longest_s),
         disk_bytes=round(MARGIN * (left_bytes + cache_bytes)),
         measured=_distance(job, measured[0]) == _NO_DISTANCE,
-        expected_s=ratio * max(row.wall_s for row in measured),
+        expected_s=_grown(max(row.wall_s for row in measured), ratio, by_size.expected_s),
         left_bytes=round(left_bytes),
         cache_bytes=round(cache_bytes),
     )
 
 
 def _ratio(job: Job, row: Row) -> float:
-    """How much more `job` may take than `row` says; where either size is not known, or they are one, no more."""
-    if not job.checkpoint_bytes or not row.checkpoint_bytes:
-        return 1.0
-    if size_class(job.checkpoint_bytes) == size_class(row.checkpoint_bytes):
-        return 1.0
-    return max(1.0, job.checkpoint_bytes / row.checkpoint_bytes)
+    """How many times the checkpoint of `row` that of `job` is; 1 where it is none larger, or a size is not known."""
+    apart = _apart(size_class(job.checkpoint_bytes), size_class(row.checkpoint_bytes))
+    return max(1.0, job.checkpoint_bytes / row.checkpoint_bytes) if 0 < apart < math.inf else 1.0
+
+
+def _grown(measured: float, ratio: float, by_size: float) -> float:
+    """A figure for a checkpoint `ratio` times as large, but no more than what its size alone would say."""
+    return max(measured, min(ratio * measured, by_size))
 
 
 def _by_size(job: Job) -> Needs:
