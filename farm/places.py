@@ -29,6 +29,21 @@ class FarmPlaces:
         return self.own / "plan.json"
 
     @property
+    def tasks(self) -> Path:
+        """The jobs of the plan with what each may take, one a line (farm.tasks)."""
+        return self.own / "tasks.txt"
+
+    @property
+    def settings(self) -> Path:
+        """What the workflow and its runner are told (farm.settings)."""
+        return self.own / "settings.json"
+
+    @property
+    def workflow_log(self) -> Path:
+        """What Snakemake says."""
+        return self.own / "snakemake.log"
+
+    @property
     def measured(self) -> Path:
         """Memory and time by stage and width, as measured here (farm.measured)."""
         return self.own / "measured.json"

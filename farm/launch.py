@@ -1,0 +1,141 @@
+"""Runs the farm's workflow: Snakemake as a child, its progress told by the outcomes that appear."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from farm.outcomes import Ended, read_outcome
+from farm.places import FarmPlaces
+from farm.watch import TERM_PERIOD_S
+
+FOLDER = Path(__file__).resolve().parent
+SNAKEFILE = FOLDER / "Snakefile"
+COMMON_PROFILE = FOLDER / "profiles" / "common"
+"""Options wherever the workflow runs; what a profile of the user says goes before it."""
+
+MB = 10**6
+
+SAY_S = 2.0
+"""How often the outcomes are counted, which on a network's disk costs a few milliseconds for each thousand of them."""
+
+_WATCH_S = 0.1
+_END_PERIOD_S = TERM_PERIOD_S + 8.0
+"""How long Snakemake has to end with its jobs, on a cluster to cancel them."""
+
+_DROPPED = ("SNAKEMAKE_PROFILE",)
+"""Variables by which a user's own settings of Snakemake would change the farm's."""
+
+
+def run_workflow(
+    places: FarmPlaces,
+    *,
+    python: Path,
+    cores: int | None,
+    memory_bytes: int,
+    profile: Path | None,
+    say: Callable[[str], None],
+) -> int:
+    """Run what has no outcome yet of the tasks and by the settings in the farm's folder; Snakemake's exit code.
+
+    Args:
+        places: the farm's files; tasks and settings are written (farm.tasks, farm.settings).
+        python: of the farm's own environment.
+        cores: jobs at once; None for a processor each, or as the profile says.
+        memory_bytes: what the jobs on this machine may take together; on a cluster each job asks for its own.
+        profile: a folder with a `config.yaml` of Snakemake's options, for a cluster; None for this machine.
+        say: takes a line for the user.
+
+    Raises:
+        KeyboardInterrupt: of the user; nothing is left running.
+        OSError: the log cannot be written, or `python` is none.
+    """
+    command = workflow_command(places, python=python, cores=cores, memory_bytes=memory_bytes, profile=profile)
+    environment = {name: value for name, value in os.environ.items() if name not in _DROPPED}
+    with places.workflow_log.open("ab") as log, _begun(command, places.own, environment, log.fileno()) as process:
+        progress = _Progress(places)
+        next_s = time.monotonic() + SAY_S
+        while process.poll() is None:
+            time.sleep(_WATCH_S)
+            if time.monotonic() >= next_s:
+                progress.tell(say)
+                next_s = time.monotonic() + SAY_S
+        progress.tell(say)
+    return process.returncode
+
+
+def workflow_command(
+    places: FarmPlaces, *, python: Path, cores: int | None, memory_bytes: int, profile: Path | None
+) -> list[str]:
+    """The command line that runs the workflow; arguments as of `run_workflow`."""
+    command = [str(python), "-E", "-s", "-m", "snakemake", "--snakefile", str(SNAKEFILE)]
+    command += ["--directory", str(places.own), "--configfile", str(places.settings)]
+    command += ["--profile", str(COMMON_PROFILE), "--workflow-profile", str(profile) if profile else "none"]
+    if profile is None:
+        command += ["--cores", str(cores or len(os.sched_getaffinity(0)))]
+        command += ["--resources", f"mem_mb={memory_bytes // MB}"]
+    elif cores is not None:
+        command += ["--jobs", str(cores)]
+    return command
+
+
+@contextmanager
+def _begun(
+    command: Sequence[str], folder: Path, environment: dict[str, str], log: int
+) -> Iterator[subprocess.Popen[bytes]]:
+    """The command, running in a session of its own; whatever ends this context ends it, with all its jobs."""
+    os.write(log, f"\n{shlex.join(command)}\n".encode(errors="surrogateescape"))
+    process = subprocess.Popen(
+        command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+    )
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            _end(process)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End Snakemake and the runners in its process group, which end what they have started; in the end by force."""
+    for number in (signal.SIGINT, signal.SIGKILL):
+        os.killpg(process.pid, number)
+        try:
+            process.wait(_END_PERIOD_S)
+        except subprocess.TimeoutExpired:
+            continue
+        return
+
+
+class _Progress:
+    """Counts outcomes as they appear."""
+
+    def __init__(self, places: FarmPlaces) -> None:
+        self._folder = places.outcome("x").parent
+        self._told = self._present()
+        self._before = len(self._told)
+        self._total = sum(1 for line in places.tasks.read_bytes().splitlines() if line)
+        self._failed = 0
+
+    def tell(self, say: Callable[[str], None]) -> None:
+        """Says how far it is, where that has changed."""
+        new = self._present() - self._told
+        if not new:
+            return
+        self._told |= new
+        outcomes = [read_outcome(self._folder / name) for name in new]
+        self._failed += sum(outcome is not None and outcome.ended is not Ended.DONE for outcome in outcomes)
+        failed = f", {self._failed} of them failed" if self._failed else ""
+        say(f"{len(self._told)} of {self._total} jobs done{failed}")
+
+    def _present(self) -> set[str]:
+        try:
+            with os.scandir(self._folder) as entries:
+                return {entry.name for entry in entries if entry.name.endswith(".json")}
+        except FileNotFoundError:
+            return set()
