@@ -2,15 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from farm.jobs import Job, Kind
+from farm.manifest_rows import from_manifests
 from farm.outcomes import Ended, JobOutcome
-from farm.rows import Row, Table, merged, table_of
+from farm.rows import Row, Table, laid_over, merged, table_of
 
 DECISIVE = {Kind.EXPORT: "export", Kind.COMPILE: "build", Kind.TWICE: "build"}
 """The step that a job is for: where it was found again, the job has measured nothing."""
+
+
+def brought_up_to_date(own: Table, output: Path, jobs: Sequence[Job], outcomes: Iterable[JobOutcome]) -> Table:
+    """A farm's own table with all that is to be learnt from its output folder: outcomes first, then manifests.
+
+    Args:
+        own: what it knows already.
+        output: its output folder.
+        jobs: those of its plan.
+        outcomes: those that are at hand.
+    """
+    known = list(outcomes)
+    by_outcomes = learnt(own, jobs, known)
+    with_outcome = {outcome.job for outcome in known}
+    by_manifests = from_manifests(output, (job for job in jobs if job.id not in with_outcome))
+    return laid_over(by_manifests, by_outcomes)
 
 
 def learnt(table: Table, jobs: Iterable[Job], outcomes: Iterable[JobOutcome]) -> Table:

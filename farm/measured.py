@@ -2,8 +2,21 @@
 
 from __future__ import annotations
 
-from farm.learning import learnt
+from farm.learning import brought_up_to_date, learnt
+from farm.manifest_rows import from_manifests
 from farm.needs import Needs, needs_of
-from farm.rows import SEED, Row, Table, read_table, write_table
+from farm.rows import SEED, Row, Table, laid_over, read_table, write_table
 
-__all__ = ["SEED", "Needs", "Row", "Table", "learnt", "needs_of", "read_table", "write_table"]
+__all__ = [
+    "SEED",
+    "Needs",
+    "Row",
+    "Table",
+    "brought_up_to_date",
+    "from_manifests",
+    "laid_over",
+    "learnt",
+    "needs_of",
+    "read_table",
+    "write_table",
+]

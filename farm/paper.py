@@ -50,12 +50,12 @@ class Paper:
     @property
     def text(self) -> str:
         """In two sentences or three, for a person."""
-        work = f"{_count(self.jobs, 'job')} take {_hours(self.core_hours)} of one core"
-        machine = f"{_count(self.cores, 'core')} with {_gb(self.memory_gb)} of memory"
-        used = f"at most {_gb(self.peak_memory_gb)} of it in use"
+        work = f"{count_text(self.jobs, 'job')} take {hours_text(self.core_hours)} of one core"
+        machine = f"{count_text(self.cores, 'core')} with {gb_text(self.memory_gb)} of memory"
+        used = f"at most {gb_text(self.peak_memory_gb)} of it in use"
         sentences = [
-            f"On paper {work}: {_hours(self.hours)} on {machine}, {used}.",
-            f"They leave {_gb(self.disk_gb)} in the output folder and {_gb(self.cache_gb)} in the cache.",
+            f"On paper {work}: {hours_text(self.hours)} on {machine}, {used}.",
+            f"They leave {gb_text(self.disk_gb)} in the output folder and {gb_text(self.cache_gb)} in the cache.",
         ]
         if self.unmeasured:
             nearest = "taken as the nearest that was, or by the size of their checkpoint"
@@ -144,13 +144,16 @@ class _Simulation:
             heapq.heappush(self._running, (now_s + self._seconds[number], number))
 
 
-def _count(number: int, what: str) -> str:
+def count_text(number: int, what: str) -> str:
+    """`1 core`, `1,683 voices`."""
     return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
-def _hours(hours: float) -> str:
+def hours_text(hours: float) -> str:
+    """Hours as a person tells them."""
     return f"{hours * 60:.0f} minutes" if hours < 1 else f"{hours:,.1f} hours" if hours < 100 else f"{hours:,.0f} hours"
 
 
-def _gb(gb: float) -> str:
+def gb_text(gb: float) -> str:
+    """GB as a person tells them."""
     return f"{gb:,.1f} GB" if gb < 10 else f"{gb:,.0f} GB"

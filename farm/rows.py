@@ -103,13 +103,13 @@ def read_table(*paths: Path) -> Table:
     Raises:
         UserInput: a file cannot be read, or is no table of this schema.
     """
-    rows: dict[Key, Row] = {}
-    learnt_until_s = 0.0
-    for path in paths:
-        table = _read(path)
-        rows |= {row.key: row for row in table.rows}
-        learnt_until_s = max(learnt_until_s, table.learnt_until_s)
-    return table_of(rows, learnt_until_s)
+    return laid_over(*(_read(path) for path in paths))
+
+
+def laid_over(*tables: Table) -> Table:
+    """The rows of all these tables, the later ones' in the place of the earlier ones'."""
+    rows = {row.key: row for table in tables for row in table.rows}
+    return table_of(rows, max((table.learnt_until_s for table in tables), default=0.0))
 
 
 def write_table(table: Table, path: Path) -> None:
