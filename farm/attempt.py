@@ -43,11 +43,13 @@ class Allotment:
         attempt: which one it is, from 1.
         last: whether there is no other.
         memory_bytes: of all its processes.
+        alone: whether it has its machine to itself.
     """
 
     attempt: int
     last: bool
     memory_bytes: int
+    alone: bool = False
 
 
 @dataclass(frozen=True)
@@ -100,7 +102,7 @@ def attempt_job(job: Job, places: FarmPlaces, settings: Settings, allotment: All
     finally:
         if job.kind is Kind.TWICE:
             shutil.rmtree(places.scratch / job.id, ignore_errors=True)
-    if _try_again(verdict, allotment, settings):
+    if _try_again(verdict, allotment):
         died = Died(job.id, allotment.attempt, verdict.ended, verdict.sentence or "", node_name(), tally.peak_bytes)
         write_died(died, places.died(job.id))
         return False
@@ -130,10 +132,10 @@ def node_name() -> str:
     return next((os.environ[name] for name in NODE_VARIABLES if os.environ.get(name)), socket.gethostname())
 
 
-def _try_again(verdict: _Verdict, allotment: Allotment, settings: Settings) -> bool:
+def _try_again(verdict: _Verdict, allotment: Allotment) -> bool:
     if verdict.ended is Ended.DISK and allotment.attempt >= DISK_ATTEMPTS:
         return False
-    if verdict.ended is Ended.MEMORY and allotment.memory_bytes >= settings.memory_bytes:
+    if verdict.ended is Ended.MEMORY and allotment.alone:
         return False  # there is no more to be had
     return verdict.ended in _AGAIN and not allotment.last
 

@@ -11,12 +11,18 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from farm.jobs import read_plan
+from farm.measured import SEED, read_table
 from farm.outcomes import Ended, read_outcome
 from farm.places import FarmPlaces
+from farm.plan_tasks import tasks_of
+from farm.settings import Settings, write_settings
+from farm.tasks import write_tasks
 from farm.watch import TERM_PERIOD_S
 
 FOLDER = Path(__file__).resolve().parent
 SNAKEFILE = FOLDER / "Snakefile"
+PROGRAM = FOLDER.parent / "rknn-tts"
 COMMON_PROFILE = FOLDER / "profiles" / "common"
 """Options wherever the workflow runs; what a profile of the user says goes before it."""
 
@@ -41,25 +47,34 @@ def run_workflow(
     memory_bytes: int,
     profile: Path | None,
     say: Callable[[str], None],
+    program: Path = PROGRAM,
 ) -> int:
-    """Run what has no outcome yet of the tasks and by the settings in the farm's folder; Snakemake's exit code.
+    """Run the jobs of the plan in the farm's folder that have no outcome; Snakemake's exit code.
+
+    It is 0 where every job has one, however that ended; then there is a catalogue as well.
 
     Args:
-        places: the farm's files; tasks and settings are written (farm.tasks, farm.settings).
+        places: the farm's files; of them there is the plan.
         python: of the farm's own environment.
         cores: jobs at once; None for a processor each, or as the profile says.
         memory_bytes: what the jobs on this machine may take together; on a cluster each job asks for its own.
         profile: a folder with a `config.yaml` of Snakemake's options, for a cluster; None for this machine.
         say: takes a line for the user.
+        program: what runs the jobs' commands.
 
     Raises:
         KeyboardInterrupt: of the user; nothing is left running.
+        UserInput: plan or table cannot be read.
         OSError: the log cannot be written, or `python` is none.
     """
+    tasks = tasks_of(read_plan(places.plan), read_table(SEED, places.measured), places)
+    write_tasks(tasks, places.tasks)
+    # A profile is for a cluster, whose nodes have memory of their own.
+    write_settings(Settings(str(program), str(python), 0 if profile else memory_bytes), places.settings)
     command = workflow_command(places, python=python, cores=cores, memory_bytes=memory_bytes, profile=profile)
     environment = {name: value for name, value in os.environ.items() if name not in _DROPPED}
     with places.workflow_log.open("ab") as log, _begun(command, places.own, environment, log.fileno()) as process:
-        progress = _Progress(places)
+        progress = _Progress(places, [task.job.id for task in tasks])
         next_s = time.monotonic() + SAY_S
         while process.poll() is None:
             time.sleep(_WATCH_S)
@@ -115,11 +130,9 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 class _Progress:
     """Counts outcomes as they appear."""
 
-    def __init__(self, places: FarmPlaces) -> None:
-        self._folder = places.outcome("x").parent
+    def __init__(self, places: FarmPlaces, jobs: Sequence[str]) -> None:
+        self._folder, self._jobs = places.outcome("x").parent, {f"{job}.json" for job in jobs}
         self._told = self._present()
-        self._before = len(self._told)
-        self._total = sum(1 for line in places.tasks.read_bytes().splitlines() if line)
         self._failed = 0
 
     def tell(self, say: Callable[[str], None]) -> None:
@@ -130,12 +143,12 @@ class _Progress:
         self._told |= new
         outcomes = [read_outcome(self._folder / name) for name in new]
         self._failed += sum(outcome is not None and outcome.ended is not Ended.DONE for outcome in outcomes)
-        failed = f", {self._failed} of them failed" if self._failed else ""
-        say(f"{len(self._told)} of {self._total} jobs done{failed}")
+        failed = f", {self._failed} failed" if self._failed else ""
+        say(f"{len(self._told)} of {len(self._jobs)} jobs done{failed}")
 
     def _present(self) -> set[str]:
         try:
             with os.scandir(self._folder) as entries:
-                return {entry.name for entry in entries if entry.name.endswith(".json")}
+                return {entry.name for entry in entries} & self._jobs
         except FileNotFoundError:
             return set()

@@ -1,6 +1,6 @@
 """Runs one job's commands and writes what became of them.
 
-    python -I -S farm/run_job.py JOB --parent PID --attempt N --memory-mb MB --threads N
+    python -I -S farm/run_job.py JOB --parent PID --attempt N --alone 0|1 --memory-mb MB --threads N
 
 Started by Snakemake in the farm's own folder (OUTPUT/.farm), on whatever node. Exit code 0 whenever the outcome is
 written, whether the job went well or not; 1 where another attempt may mend it; 130 where it was told to end. Needs the
@@ -18,6 +18,10 @@ from pathlib import Path
 EXIT_WRITTEN = 0
 EXIT_AGAIN = 1
 EXIT_STOPPED = 130
+
+NODE_SHARE = 0.9
+"""Of a node's memory for a job that has it to itself, as for a toolkit that has a machine (rknn_tts): the rest is the
+system's."""
 
 MB = 10**6
 
@@ -41,7 +45,12 @@ def main(words: Sequence[str]) -> int:
         with own_processors(options.threads) as processors:
             if processors is not None:
                 os.sched_setaffinity(0, processors)
-            allotment = Allotment(options.attempt, options.attempt >= settings.attempts, options.memory_mb * MB)
+            allotment = Allotment(
+                attempt=options.attempt,
+                last=options.attempt >= settings.attempts,
+                memory_bytes=options.memory_mb * MB or _node_memory_bytes(),
+                alone=bool(options.alone),
+            )
             return EXIT_WRITTEN if attempt_job(task.job, places, settings, allotment) else EXIT_AGAIN
     except Stopped:
         return EXIT_STOPPED
@@ -50,12 +59,20 @@ def main(words: Sequence[str]) -> int:
         return EXIT_AGAIN
 
 
+def _node_memory_bytes() -> int:
+    """What a job may take that has a node to itself, of which nobody has said how much memory it has."""
+    from engine.memory import memory_bytes
+
+    return int(NODE_SHARE * memory_bytes())
+
+
 def _options(words: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="farm/run_job.py")
     parser.add_argument("job")
     parser.add_argument("--parent", type=int)
     parser.add_argument("--attempt", type=int, default=1)
-    parser.add_argument("--memory-mb", type=int, required=True)
+    parser.add_argument("--alone", type=int, default=0)
+    parser.add_argument("--memory-mb", type=int, required=True, help="0: all that this machine has")
     parser.add_argument("--threads", type=int, default=1)
     return parser.parse_args(words)
 

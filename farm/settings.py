@@ -22,16 +22,15 @@ class Settings:
     Attributes:
         program: what runs the jobs' commands: rknn-tts itself, or a test's stand-in.
         python: of the farm's own environment; it runs the runner (farm/run_job.py).
-        memory_bytes: what all jobs on a machine may take together, and a job that is alone.
+        memory_bytes: what all jobs on a machine may take together, and a job that is alone; 0 where each node of a
+            cluster has its own.
         attempts: how often a job is tried at most.
-        catalogue: whether the workflow ends with the catalogue.
     """
 
     program: str
     python: str
     memory_bytes: int
     attempts: int = ATTEMPTS
-    catalogue: bool = True
 
 
 def write_settings(settings: Settings, path: Path) -> None:
