@@ -153,7 +153,7 @@ def _farm_blocks(report: Report) -> list[Block]:
 def _catalogue_blocks(report: Report) -> list[Block]:
     from rknn_tts.present_catalogue import catalogue_blocks
 
-    return catalogue_blocks(report.extra)
+    return catalogue_blocks(report.extra, report.outcome.files)
 
 
 def _comparison_blocks(report: Report) -> list[Block]:

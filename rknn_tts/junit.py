@@ -56,57 +56,70 @@ def _head(path: Path) -> bytes:
 
 
 def junit_xml(report: Report) -> bytes:
-    """The report as a JUnit document with one suite, or with one for each checkpoint of many."""
-    told = [part.report for part in report.parts] or [report]
-    each = [_suite(one, of_many=bool(report.parts)) for one in told]
+    """The report as a JUnit document with one suite, or one a checkpoint of many, or one a voice of a catalogue."""
+    each = _suites(report)
     totals = {key: str(sum(int(suite.attrib[key]) for suite in each)) for key in _COUNTED}
-    suites = _element("testsuites", totals)
+    suites = element("testsuites", totals)
     suites.extend(each)
     ET.indent(suites)
     text: bytes = ET.tostring(suites, encoding="utf-8", xml_declaration=True)
     return text + b"\n"
 
 
+def _suites(report: Report) -> list[ET.Element]:
+    if "catalogue" in report.extra:
+        from rknn_tts.junit_catalogue import catalogue_suites
+
+        return catalogue_suites(report.extra["catalogue"])
+    told = [part.report for part in report.parts] or [report]
+    return [_suite(one, of_many=bool(report.parts)) for one in told]
+
+
 def _suite(report: Report, *, of_many: bool) -> ET.Element:
     """The verdicts of `report`; `of_many`: the suite says of which checkpoint it is."""
     name = report.subject
-    cases = [_case(name, verdict) for verdict in report.outcome.verdicts]
+    cases = [verdict_case(name, verdict) for verdict in report.outcome.verdicts]
     told = any(verdict.status is Status.FAILED for verdict in report.outcome.verdicts)
     if report.error is not None and not told:
-        cases.append(_element("testcase", {"classname": name, "name": report.request.command}))
-        cases[-1].append(_element("error", {"message": report.error}, report.error))
+        cases.append(element("testcase", {"classname": name, "name": report.request.command}))
+        cases[-1].append(element("error", {"message": report.error}, report.error))
+    of_which = f" {report.request.checkpoint}" if of_many else ""
+    return suite_of(f"rknn-tts {report.request.command}{of_which}", cases)
+
+
+def suite_of(name: str, cases: list[ET.Element]) -> ET.Element:
+    """The suite `name` of `cases`, counted."""
     counts = {
         "tests": len(cases),
         "failures": sum(case.find("failure") is not None for case in cases),
         "errors": sum(case.find("error") is not None for case in cases),
         "skipped": sum(case.find("skipped") is not None for case in cases),
     }
-    of_which = f" {report.request.checkpoint}" if of_many else ""
     attributes = {key: str(value) for key, value in counts.items()}
-    suite = _element("testsuite", {"name": f"rknn-tts {report.request.command}{of_which}", **attributes})
+    suite = element("testsuite", {"name": name, **attributes})
     suite.extend(cases)
     return suite
 
 
-def _case(name: str, verdict: Verdict) -> ET.Element:
-    case = _element("testcase", {"classname": name, "name": verdict.gate})
+def verdict_case(name: str, verdict: Verdict) -> ET.Element:
+    """The case of `verdict`; `name` is of what."""
+    case = element("testcase", {"classname": name, "name": verdict.gate})
     measured, threshold = figures(verdict.measured, verdict.threshold)
     compared = f"measured {measured} {verdict.unit}".rstrip() if measured else ""
     if threshold:
         compared += f", threshold {threshold} {verdict.unit}".rstrip()
     text = ". ".join(part for part in (compared, verdict.detail) if part)
     if verdict.status is Status.FAILED:
-        case.append(_element("failure", {"message": text or "failed", "type": "gate"}, text))
+        case.append(element("failure", {"message": text or "failed", "type": "gate"}, text))
     elif verdict.status is Status.UNPROVEN:
-        case.append(
-            _element("skipped", {"message": f"unproven: {text}" if text else "unproven: only a board can tell"})
-        )
+        case.append(element("skipped", {"message": f"unproven: {text}" if text else "unproven: only a board can tell"}))
     if text:
-        case.append(_element("system-out", {}, text))
+        case.append(element("system-out", {}, text))
     return case
 
 
-def _element(tag: str, attributes: dict[str, str], text: str | None = None) -> ET.Element:
-    element = ET.Element(tag, {key: _NOT_XML.sub("?", value) for key, value in attributes.items()})
-    element.text = None if text is None else _NOT_XML.sub("?", text)
-    return element
+def element(tag: str, attributes: dict[str, str], text: str | None = None) -> ET.Element:
+    """The element `tag`; what XML cannot hold is a question mark."""
+    made = ET.Element(tag, {key: _NOT_XML.sub("?", value) for key, value in attributes.items()})
+    made.text = None if text is None else _NOT_XML.sub("?", text)
+    return made
