@@ -7,7 +7,7 @@ its row's a job takes at most as many times more as it is larger, and for a smal
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from farm.jobs import Job, Kind
@@ -78,6 +78,18 @@ def needs_of(job: Job, table: Table) -> Needs:
     if near:
         return _by_rows(job, near)
     return _both(job, table) if job.kind is Kind.TWICE else _by_size(job)
+
+
+def needs_of_all(jobs: Iterable[Job], table: Table) -> list[Needs]:
+    """What each of `jobs` needs; jobs of one sort are looked up once."""
+    known: dict[tuple[object, ...], Needs] = {}
+    found = []
+    for job in jobs:
+        sort = (job.kind, job.family, job.stage, job.width, job.target, job.toolkit, job.checkpoint_bytes)
+        if sort not in known:
+            known[sort] = needs_of(job, table)
+        found.append(known[sort])
+    return found
 
 
 def _nearest(job: Job, rows: Sequence[Row]) -> list[Row]:

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from farm.jobs import Job, Plan
-from farm.needs import Needs, needs_of
+from farm.needs import Needs, needs_of_all
 from farm.rows import Table
 
 FARM_S = 0.5
@@ -72,7 +72,7 @@ def on_paper(plan: Plan, table: Table, cores: int, memory_bytes: int) -> Paper:
     Raises:
         ValueError: jobs of the plan wait for each other.
     """
-    needs = [needs_of(job, table) for job in plan.jobs]
+    needs = needs_of_all(plan.jobs, table)
     seconds, peak_bytes = _Simulation(plan.jobs, needs, cores, memory_bytes).run()
     return Paper(
         jobs=len(needs),

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from farm.jobs import Job, Kind
-from farm.needs import LEAST_LIMIT_S, MARGIN, UNMEASURED_LIMIT_S, needs_of
+from farm.needs import LEAST_LIMIT_S, MARGIN, UNMEASURED_LIMIT_S, needs_of, needs_of_all
 from farm.rows import Row, Table
 from rknn_tts import many_budget
 
@@ -155,3 +155,22 @@ def test_what_is_made_twice_needs_what_its_export_and_its_compile_do() -> None:
 
 def test_own_row_of_what_is_made_twice_counts_before_those_of_its_parts() -> None:
     assert needs_of(replace(JOB, kind=Kind.TWICE), Table((row(kind=Kind.TWICE, wall_s=55.0),))).expected_s == 55.0
+
+
+def test_needs_of_all_are_those_of_each() -> None:
+    table = Table((ROW, row(target="rk3566", wall_s=9.0), row(kind=Kind.PAGE, wall_s=2.0)))
+    jobs = [
+        JOB,
+        replace(JOB, id="compile-2"),
+        replace(JOB, target="rk3566"),
+        replace(JOB, checkpoint_bytes=HIGH),
+        replace(JOB, kind=Kind.PAGE),
+        replace(JOB, kind=Kind.TWICE),
+        replace(JOB, stage="duration_encoder"),
+        replace(JOB, family="inflect"),
+        replace(JOB, width="window-109"),
+        replace(JOB, toolkit="2.5.0"),
+    ]
+    needs = needs_of_all(jobs, table)
+    assert needs == [needs_of(job, table) for job in jobs]
+    assert len(set(needs)) > 5
