@@ -2,31 +2,36 @@
 
     FOLDER/2f/2f81...c0/                 one finished step: its files, and
     FOLDER/2f/2f81...c0/.contents.json   the size and digest of each
+    FOLDER/2f/2f81...c0.claim            while a process makes it (engine.step_claims)
 
-An entry is as old as its `.contents.json`, which `find` touches. Entries appear whole or not at all, so any number of
-processes may share a cache; the least recently used go when it holds more than its limit, but none that was used
-within the last hour: another process may be reading it.
+An entry is as old as its `.contents.json`, which `find` touches. Entries appear whole and go whole, so any number of
+processes may share a cache, on one node or several (docs/cache.md); the least recently used go when it holds more than
+its limit, but none that was used within the last hour: another process may be reading it.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
-import shutil
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import platformdirs
 
-from contracts.files import sha256_of
-from engine.folders import PARTIAL, new_folder
+from contracts.errors import UserInput
+from engine import step_claims
+from engine.cache_entries import CONTENTS, drop_damaged, entries_in, is_whole, write_entry
+from engine.folders import GONE, PARTIAL, clock_s, remove_any, remove_folder
 
 CACHE_FOLDER = "RKNN_TTS_CACHE"
 """Environment variable: the cache's folder."""
+
+CACHE_LIMIT = "RKNN_TTS_CACHE_LIMIT_GB"
+"""Environment variable: how much finished steps may take, in 10^9 bytes."""
 
 DEFAULT_LIMIT_BYTES = 12 * 10**9
 """A ladder of four rungs of CosyVoice3's flow (four exports of 1.33 GB and engines of 0.70, family-facts: 8.1 GB),
@@ -40,7 +45,12 @@ STALE_S = 24 * 3600
 IN_USE_S = 3600.0
 """So long after its last use an entry may still be read: by default, no step takes longer (engine.request)."""
 
-_CONTENTS = ".contents.json"
+SWEEPS_A_LIMIT = 64
+"""While a cache takes in as much as its limit, it is looked through so often. So a store costs the reading of some 64
+entries however many there are (a farm has tens of thousands), and the limit is exceeded by 1/64 on average,
+by a tenth once in 600 sweeps (exp(-6.4))."""
+
+_BYTES_PER_GB = 10**9
 
 
 @dataclass(frozen=True)
@@ -56,6 +66,27 @@ def default_folder() -> Path:
     """`RKNN_TTS_CACHE`, else the platform's cache folder of the user."""
     chosen = os.environ.get(CACHE_FOLDER)
     return Path(chosen) if chosen else platformdirs.user_cache_path("rknn-tts")
+
+
+def limit_bytes(environ: Mapping[str, str]) -> int:
+    """How much finished steps may take: RKNN_TTS_CACHE_LIMIT_GB, else DEFAULT_LIMIT_BYTES.
+
+    Raises:
+        UserInput: it is no number above 0.
+    """
+    asked = environ.get(CACHE_LIMIT)
+    if not asked:
+        return DEFAULT_LIMIT_BYTES
+    try:
+        size_gb = float(asked)
+    except ValueError:
+        size_gb = math.nan
+    if not 0 < size_gb < math.inf:
+        raise UserInput(
+            f"{CACHE_LIMIT} is {asked!r}, which is no number of gigabytes above 0; correct it, or unset it for "
+            f"{DEFAULT_LIMIT_BYTES // _BYTES_PER_GB}."
+        )
+    return round(size_gb * _BYTES_PER_GB)
 
 
 def step_key(name: str, parts: Mapping[str, str]) -> str:
@@ -79,7 +110,7 @@ def source_digest(folders: Sequence[Path]) -> str:
 
 
 class StepCache:
-    """Finished steps in a folder, at most `limit_bytes` of them but for those that are in use.
+    """Finished steps in a folder, about `limit_bytes` of them (SWEEPS_A_LIMIT) and those that are in use.
 
     A folder that cannot be written means that nothing is kept: `say` gets one sentence about it, once, and no call
     fails because of it.
@@ -100,16 +131,15 @@ class StepCache:
         """
         entry = self._entry(key)
         try:
-            if not _is_whole(entry):
-                shutil.rmtree(entry, ignore_errors=True)
+            if not is_whole(entry):
+                drop_damaged(entry)
                 return None
-        except FileNotFoundError:  # there is none, or another process removes it
-            return None
         except OSError as error:
-            self._give_up(error)
+            if error.errno not in GONE:  # else there is none, or another process removes it
+                self._give_up(error)
             return None
         with suppress(OSError):  # a cache that may only be read is of use too
-            os.utime(entry / _CONTENTS)
+            os.utime(entry / CONTENTS)
         self._in_use.add(entry)
         return entry
 
@@ -122,67 +152,86 @@ class StepCache:
             given_up: whether nobody writes to its files any more. They need no copy then where the file system gives
                 them a second name.
         """
-        entry, copy = self._entry(key), _link_or_copy if given_up else shutil.copy2
+        entry = self._entry(key)
         try:
-            with new_folder(entry) as partial:
-                shutil.copytree(folder, partial, dirs_exist_ok=True, copy_function=copy)
-                (partial / _CONTENTS).write_text(json.dumps(_contents_of(partial)), encoding="utf-8")
+            size_bytes = write_entry(entry, folder, given_up)
         except OSError as error:
             self._give_up(error)
             return folder
         self._in_use.add(entry)
-        self._evict()
+        if _is_due(key, size_bytes, self._limit_bytes):
+            with suppress(OSError):  # it is kept, and the next one's turn comes
+                self._evict()
         return entry
+
+    @contextmanager
+    def claimed(self, key: str, name: str) -> Iterator[None]:
+        """Runs the body, which finds or makes the step `key`, while no other process makes it.
+
+        Waits for one that does, and says so of the step `name`. A cache that cannot be written makes nobody wait.
+        """
+        entry = self._entry(key)
+
+        def waiting(claim: step_claims.Claim) -> None:
+            by = claim.holder
+            self._say(
+                f"Waiting for the step {name}, which "
+                + (f"process {by.pid} on {by.host}" if by else "another process")
+                + " makes."
+            )
+
+        with step_claims.claimed(
+            entry.with_name(entry.name + step_claims.CLAIM), lambda: (entry / CONTENTS).exists(), waiting
+        ):
+            yield
 
     def usage(self) -> Usage:
         """How much there is."""
-        entries = list(self._entries())
+        entries = list(entries_in(self._folder))
         return Usage(len(entries), sum(entry.size_bytes for entry in entries), self._folder)
 
     def clean(self) -> Usage:
         """Removes everything; returns what there was. Only what this class has made: the folder may hold more."""
         before = self.usage()
-        for entry in self._entries():
-            shutil.rmtree(entry.path, ignore_errors=True)
-        self._remove_partial(older_than_s=0.0)
+        for entry in entries_in(self._folder):
+            with suppress(OSError):
+                remove_folder(entry.path)
+        with suppress(OSError):
+            self._remove_partial(clock_s(self._folder), older_than_s=0.0)
         self._in_use.clear()
         return before
 
     def _entry(self, key: str) -> Path:
         return self._folder / key[:2] / key
 
-    def _entries(self) -> Iterator[_Entry]:
-        for contents in self._folder.glob(f"??/*/{_CONTENTS}"):
-            try:
-                size_bytes = sum(item[0] for item in json.loads(contents.read_bytes()).values())
-                yield _Entry(contents.stat().st_mtime, contents.parent, size_bytes)
-            except (OSError, ValueError, TypeError, IndexError, AttributeError):  # gone in between, or damaged
-                yield _Entry(0.0, contents.parent, 0)
-
     def _evict(self) -> None:
         """Drops the least recently used entries until the rest fits.
 
         Never one that this process has found or stored, nor one that any process has within the last hour.
         """
-        self._remove_partial(STALE_S)
-        entries = sorted(self._entries())
-        in_use_since_s = time.time() - IN_USE_S
+        now_s = clock_s(self._folder)
+        self._remove_partial(now_s, STALE_S)
+        entries = sorted(entries_in(self._folder))
         surplus = sum(entry.size_bytes for entry in entries) - self._limit_bytes
         for entry in entries:
-            if surplus <= 0 or entry.used_s > in_use_since_s:  # those that follow were used later still
+            if surplus <= 0 or entry.used_s > now_s - IN_USE_S:  # those that follow were used later still
                 return
             if entry.path not in self._in_use:
-                shutil.rmtree(entry.path, ignore_errors=True)
+                with suppress(OSError):
+                    remove_folder(entry.path)
                 surplus -= entry.size_bytes
 
-    def _remove_partial(self, older_than_s: float) -> None:
-        now_s = time.time()
+    def _remove_partial(self, now_s: float, older_than_s: float) -> None:
+        """Removes what dead processes left unfinished, and their claims."""
         for partial in self._folder.glob(f"??/{PARTIAL}*"):
-            try:
+            with suppress(OSError):  # gone in between
                 if now_s - partial.stat().st_mtime >= older_than_s:
-                    shutil.rmtree(partial, ignore_errors=True)
-            except OSError:  # gone in between
-                continue
+                    remove_any(partial)
+        for path in self._folder.glob(f"??/*{step_claims.CLAIM}"):
+            with suppress(OSError):
+                claim = step_claims.look(path)
+                if claim is not None and step_claims.is_abandoned(claim, now_s):
+                    path.unlink()
 
     def _give_up(self, error: OSError) -> None:
         if not self._said:
@@ -193,37 +242,10 @@ class StepCache:
             )
 
 
-def _link_or_copy(source: str, path: str) -> None:
-    try:
-        os.link(source, path, follow_symlinks=True)
-    except OSError:  # another file system, or one without links
-        shutil.copy2(source, path)
+def _is_due(key: str, size_bytes: int, limit_bytes: int) -> bool:
+    """Whether the store of the step `key`, of `size_bytes`, is one after which the cache is looked through.
 
-
-@dataclass(frozen=True, order=True)
-class _Entry:
-    used_s: float
-    path: Path
-    size_bytes: int
-
-
-def _contents_of(folder: Path) -> dict[str, list[int | str]]:
-    """Size and digest of every file below `folder`, by its relative name."""
-    files = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != _CONTENTS)
-    return {path.relative_to(folder).as_posix(): [path.stat().st_size, sha256_of(path)] for path in files}
-
-
-def _is_whole(entry: Path) -> bool:
-    """Whether `entry` holds exactly what it was stored with; where it is replaced meanwhile, whether the new one does.
-
-    Raises:
-        FileNotFoundError: there is no such entry.
+    Keys are as good as random: on average one store is for every 1/SWEEPS_A_LIMIT of the limit that is stored, by
+    whatever processes, and nobody has to keep count.
     """
-    text = (entry / _CONTENTS).read_bytes()
-    while True:
-        with suppress(FileNotFoundError, ValueError):
-            if json.loads(text) == _contents_of(entry):
-                return True
-        before, text = text, (entry / _CONTENTS).read_bytes()
-        if text == before:
-            return False
+    return int(key[-8:], 16) / 16**8 < size_bytes * SWEEPS_A_LIMIT / limit_bytes

@@ -11,10 +11,12 @@ from __future__ import annotations
 import atexit
 import dataclasses
 import json
+import os
 import platform
 import shutil
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from importlib import metadata
@@ -23,7 +25,7 @@ from typing import TypeVar
 
 from contracts.serial import from_json, to_json
 from contracts.verdicts import Status, Verdict
-from engine.cache import StepCache, default_folder, source_digest, step_key
+from engine.cache import StepCache, default_folder, limit_bytes, source_digest, step_key
 
 ROOT = Path(__file__).resolve().parent.parent
 ROOMS = ("contracts", "converters", "cost", "engine", "gates", "logs", "models", "rknn_tts", "runtime", "surgery")
@@ -58,10 +60,12 @@ class Steps:
     ) -> Path:
         """The folder with the result of the step `name`, found by `parts` or made by `work` in an empty folder.
 
-        A step that raises leaves nothing. `rooms` are those whose code decides the result, besides `parts`.
+        A step that raises leaves nothing. `rooms` are those whose code decides the result, besides `parts`. Waits for
+        another process that makes it, unless every step is to be done again.
         """
         key = step_key(name, {**parts, "code": code_digest(rooms)})
-        return self._found(name, key) or self._made(name, key, work)
+        with self._claimed(name, key) as found:
+            return found or self._made(name, key, work)
 
     def value(self, name: str, kind: type[T], parts: Mapping[str, str], work: Callable[[], T]) -> T:
         """The result of a step that is a dataclass, kept as JSON, unless it holds a failed verdict.
@@ -69,16 +73,26 @@ class Steps:
         What fails may do so for a reason of the moment (no memory for onnxruntime), which no part of its key tells.
         """
         key, file = step_key(name, {**parts, "code": code_digest()}), f"{name}.json"
-        folder = self._found(name, key)
-        if folder is not None:
-            return from_json(kind, json.loads((folder / file).read_text(encoding="utf-8")), name)
-        # Before there is a folder: this may run in a thread that ends with the process.
-        value = work()
-        text = json.dumps(to_json(value))
-        if not _holds_failure(value):
-            self._made(name, key, lambda made: (made / file).write_text(text, encoding="utf-8"))
+        with self._claimed(name, key) as folder:
+            if folder is not None:
+                return from_json(kind, json.loads((folder / file).read_text(encoding="utf-8")), name)
+            # Before there is a folder: this may run in a thread that ends with the process.
+            value = work()
+            text = json.dumps(to_json(value))
+            if not _holds_failure(value):
+                self._made(name, key, lambda made: (made / file).write_text(text, encoding="utf-8"))
         # As it will be found again: JSON makes a whole number of a float's field a float.
         return from_json(kind, json.loads(text), name)
+
+    @contextmanager
+    def _claimed(self, name: str, key: str) -> Iterator[Path | None]:
+        """The finished step, or None for the body to make it, while others that need it wait."""
+        found = self._found(name, key)
+        if found is not None or self.force:
+            yield found
+            return
+        with self.cache.claimed(key, name):
+            yield self._found(name, key)  # another process may have made it while we waited
 
     def _found(self, name: str, key: str) -> Path | None:
         found = None if self.force else self.cache.find(key)
@@ -123,8 +137,12 @@ def cache_folder() -> Path:
 
 
 def open_steps(force: bool, say: Callable[[str], None]) -> Steps:
-    """The steps of one command; `say` is told once if the cache cannot be used."""
-    return Steps(StepCache(cache_folder() / STEPS_FOLDER, say=say), force, [])
+    """The steps of one command; `say` is told once if the cache cannot be used, and of every step that is waited for.
+
+    Raises:
+        UserInput: the cache's limit, as the environment states it, is no size.
+    """
+    return Steps(StepCache(cache_folder() / STEPS_FOLDER, limit_bytes(os.environ), say), force, [])
 
 
 @cache

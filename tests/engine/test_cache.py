@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
 import pytest
 
-from engine.cache import StepCache, default_folder, source_digest, step_key
+from contracts.errors import UserInput
+from engine import folders
+from engine.cache import StepCache, default_folder, limit_bytes, source_digest, step_key
 
 KEY = step_key("build", {"onnx": "aa", "target": "rk3588"})
 
@@ -108,8 +112,56 @@ def test_step_is_kept_when_this_process_uses_it_or_it_alone_is_too_large(tmp_pat
     assert names(first) == names(second) == ["engine.rknn", "sub", "sub/log.txt"]
 
 
+def test_cache_is_looked_through_as_often_as_its_limit_is_stored_64_times(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked: list[str] = []
+    monkeypatch.setattr(folders, "sync_tree", lambda folder: None)  # of time, and of no interest here
+    monkeypatch.setattr(StepCache, "_evict", lambda cache: looked.append("looked"))
+    made = result(tmp_path / "made", size_bytes=997)  # with the log, 1000 bytes a step
+    cache = StepCache(tmp_path / "cache", limit_bytes=400 * 1000)
+    for n in range(400):
+        cache.store(step_key("build", {"n": str(n)}), made, given_up=True)
+    assert 40 <= len(looked) <= 88  # 64 +- 3 standard deviations, the square root of 64
+    looked.clear()
+    StepCache(tmp_path / "cache", limit_bytes=64 * 1000).store(KEY, made)
+    assert looked == ["looked"]
+
+
+def test_cache_stays_near_its_limit_when_many_small_steps_are_stored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(folders, "sync_tree", lambda folder: None)
+    made = result(tmp_path / "made", size_bytes=997)
+    for n in range(300):
+        key = step_key("build", {"n": str(n)})
+        StepCache(tmp_path / "cache", limit_bytes=100 * 1000).store(key, made, given_up=True)
+        age(tmp_path / "cache", key, days=1)
+    size_bytes = StepCache(tmp_path / "cache").usage().size_bytes
+    assert 90 * 1000 <= size_bytes <= 110 * 1000
+
+
+@pytest.mark.parametrize(
+    ("environ", "expected"),
+    [
+        ({}, 12 * 10**9),
+        ({"RKNN_TTS_CACHE_LIMIT_GB": ""}, 12 * 10**9),
+        ({"RKNN_TTS_CACHE_LIMIT_GB": "500"}, 500 * 10**9),
+        ({"RKNN_TTS_CACHE_LIMIT_GB": " 0.5 "}, 5 * 10**8),
+    ],
+)
+def test_limit_is_what_the_variable_says_else_that_of_a_person(environ: dict[str, str], expected: int) -> None:
+    assert limit_bytes(environ) == expected
+
+
+@pytest.mark.parametrize("asked", ["0", "-1", "12GB", "nan", "inf", "1e999"])
+def test_limit_is_refused_in_a_sentence_when_it_is_no_size(asked: str) -> None:
+    with pytest.raises(UserInput, match=rf"^RKNN_TTS_CACHE_LIMIT_GB is '{asked}', which is no number .* for 12\.$"):
+        limit_bytes({"RKNN_TTS_CACHE_LIMIT_GB": asked})
+
+
 def test_unfinished_folders_go_when_they_are_a_day_old(tmp_path: Path) -> None:
-    cache = StepCache(tmp_path / "cache")
+    cache = StepCache(tmp_path / "cache", limit_bytes=100)  # 13 bytes are more than the 64th part: each store looks
     cache.store(KEY, result(tmp_path / "made"))
     old, new = (tmp_path / "cache" / KEY[:2] / f".partial-{name}" for name in ("old", "new"))
     old.mkdir()
@@ -118,6 +170,38 @@ def test_unfinished_folders_go_when_they_are_a_day_old(tmp_path: Path) -> None:
     cache.store(KEY, tmp_path / "made")
     assert not old.exists()
     assert new.exists()
+
+
+def test_claims_of_the_dead_go_when_the_cache_is_looked_through(tmp_path: Path) -> None:
+    cache = StepCache(tmp_path / "cache", limit_bytes=100)
+    dead, alive = (tmp_path / "cache" / KEY[:2] / f"{name}.claim" for name in ("dead", "alive"))
+    dead.parent.mkdir(parents=True)
+    dead.touch()
+    alive.touch()
+    os.utime(dead, (0, 0))
+    cache.store(KEY, result(tmp_path / "made"))
+    assert (dead.exists(), alive.exists()) == (False, True)
+
+
+def test_step_is_made_while_others_wait_and_they_are_told_who_makes_it(tmp_path: Path) -> None:
+    said: list[str] = []
+    found: list[Path | None] = []
+
+    def second() -> None:
+        other = StepCache(tmp_path / "cache", say=said.append)
+        with other.claimed(KEY, "build"):
+            found.append(other.find(KEY))
+
+    thread = threading.Thread(target=second)
+    cache = StepCache(tmp_path / "cache", say=pytest.fail)
+    with cache.claimed(KEY, "build"):
+        thread.start()
+        thread.join(0.2)
+        assert thread.is_alive()
+        entry = cache.store(KEY, result(tmp_path / "made"))
+    thread.join(10)
+    assert found == [entry]
+    assert said == [f"Waiting for the step build, which process {os.getpid()} on {socket.gethostname()} makes."]
 
 
 def test_clean_removes_every_step_and_nothing_else(tmp_path: Path) -> None:

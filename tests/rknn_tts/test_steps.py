@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from contracts.errors import UserInput
 from contracts.verdicts import Verdict, failure, passed, unproven
 from rknn_tts import steps as module
 from rknn_tts.steps import open_steps
@@ -113,6 +114,74 @@ def test_step_that_fails_leaves_nothing(
         fresh_steps().folder("export", PARTS, fail)
     assert list(own_cache.iterdir()) == []
     assert (fresh_steps().folder("export", PARTS, work) / "result").read_text() == "1"
+
+
+@pytest.mark.parametrize("kind", ["folder", "value"])
+def test_step_is_made_once_when_two_need_it_at_the_same_time(kind: str) -> None:
+    begun, end = threading.Event(), threading.Event()
+    made, said = [], []
+
+    def slow() -> Verdict:
+        made.append(kind)
+        begun.set()
+        assert end.wait(10)
+        return passed("g", "", 8, "nodes")
+
+    def need(steps: module.Steps) -> None:
+        if kind == "folder":
+            steps.folder("export", PARTS, lambda folder: (folder / slow().gate).touch())
+        else:
+            steps.value("export", Verdict, PARTS, slow)
+
+    def told(sentence: str) -> None:
+        said.append(sentence)
+        end.set()
+
+    first, second = fresh_steps(), open_steps(False, told)
+    threads = [threading.Thread(target=need, args=[steps], daemon=True) for steps in (first, second)]
+    threads[0].start()
+    assert begun.wait(10)
+    threads[1].start()
+    for thread in threads:
+        thread.join(10)
+    assert (made, first.reused, second.reused) == ([kind], [], ["export"])
+    assert [sentence[:29] for sentence in said] == ["Waiting for the step export, "]
+
+
+def test_step_is_made_by_the_one_that_waited_when_the_first_fails(
+    made: list[int], work: Callable[[Path], None]
+) -> None:
+    begun, end = threading.Event(), threading.Event()
+
+    def fail(folder: Path) -> None:
+        begun.set()
+        assert end.wait(10)
+        raise KeyboardInterrupt
+
+    def first() -> None:
+        with pytest.raises(KeyboardInterrupt):
+            fresh_steps().folder("export", PARTS, fail)
+
+    thread = threading.Thread(target=first, daemon=True)
+    thread.start()
+    assert begun.wait(10)
+    assert (open_steps(False, lambda text: end.set()).folder("export", PARTS, work) / "result").read_text() == "1"
+    thread.join(10)
+
+
+def test_step_is_made_beside_another_when_it_is_forced(made: list[int], work: Callable[[Path], None]) -> None:
+    def while_it_is_made(folder: Path) -> None:
+        fresh_steps(force=True).folder("export", PARTS, work)
+        (folder / "result").write_text("of the first")
+
+    assert (fresh_steps().folder("export", PARTS, while_it_is_made) / "result").read_text() == "of the first"
+    assert made == [0]
+
+
+def test_steps_are_refused_when_the_limit_of_the_cache_is_no_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RKNN_TTS_CACHE_LIMIT_GB", "much")
+    with pytest.raises(UserInput, match="RKNN_TTS_CACHE_LIMIT_GB is 'much'"):
+        fresh_steps()
 
 
 def test_step_leaves_nothing_beside_the_cache(own_cache: Path, work: Callable[[Path], None]) -> None:
@@ -221,5 +290,7 @@ def test_code_digest_names_the_libraries_that_decide_results() -> None:
 
 
 def test_code_digest_covers_every_room_that_there_is() -> None:
-    rooms = {path.parent.name for path in module.ROOT.glob("*/__init__.py")} - {"environments", "tests"}
+    # Those that decide no result: where it runs, what starts it, and how it is shown.
+    others = {"environments", "farm", "pages", "tests"}
+    rooms = {path.parent.name for path in module.ROOT.glob("*/__init__.py")} - others
     assert rooms <= set(module.ROOMS)
