@@ -96,9 +96,8 @@ def attempt_job(job: Job, places: FarmPlaces, settings: Settings, allotment: All
             verdict = _run(job, places, settings, allotment, tally)
             files = tuple(_made(path, places) for path in tally.files) if verdict.ended is Ended.DONE else ()
         except OSError as error:
-            if error.errno not in FULL:
-                raise
-            verdict, files = _Verdict(Ended.DISK, f"{error.filename or places.own}: {error.strerror}."), ()
+            ended = Ended.DISK if error.errno in FULL else Ended.LOST
+            verdict, files = _Verdict(ended, f"{error.filename or places.own}: {error.strerror}."), ()
     finally:
         if job.kind is Kind.TWICE:
             shutil.rmtree(places.scratch / job.id, ignore_errors=True)
