@@ -1,9 +1,9 @@
 """The pages that users read, taken apart: fenced blocks, links, headings, tables.
 
 A page's conventions: a ```sh block holds commands that a test runs; a ```text block right behind one shows what they
-print, where a line `...` leaves lines out and a line that ends in ` ...` is cut off; a ```python block whose first line
-is a comment with a file's name (`# speak.py`) is that file. Commands that no test runs are listed, with the reason, in
-`tests/docs/not_run.py`.
+print, where a line `...` leaves lines out and a line that ends in ` ...` is cut off; a ```python or ```toml block whose
+first line is a comment with a file's name (`# speak.py`) is that file. Commands that no test runs are listed, with the
+reason, in `tests/docs/not_run.py`.
 """
 
 from __future__ import annotations
@@ -14,8 +14,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 
+FILES = frozenset({"python", "toml"})
+"""Languages of blocks that may be files."""
+
 _FENCE = "```"
-_FILE_NAME = re.compile(r"# (\w+\.py)\n")
+_FILE_NAME = re.compile(r"# (\w+\.(?:py|toml))\n")
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
 _HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 _TABLE_ROW = re.compile(r"^\| *`([^`]+)` *\|(.*)\|$", re.MULTILINE)
@@ -75,8 +78,8 @@ def blocks(page: Path) -> list[Block]:
 
 
 def files_of(page: Path) -> dict[str, str]:
-    """The files that the Python blocks of `page` are, by name."""
-    named = [(_FILE_NAME.match(block.text), block.text) for block in blocks(page) if block.language == "python"]
+    """The files that the Python and TOML blocks of `page` are, by name."""
+    named = [(_FILE_NAME.match(block.text), block.text) for block in blocks(page) if block.language in FILES]
     return {match[1]: text for match, text in named if match}
 
 

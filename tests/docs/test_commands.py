@@ -8,7 +8,7 @@ import pytest
 
 from tests.docs.not_run import NOT_RUN, NotRun, fault_of, not_run
 from tests.docs.output import missing_lines
-from tests.docs.pages import ROOT, Block, blocks, files_of, pages
+from tests.docs.pages import FILES, ROOT, Block, blocks, files_of, pages
 from tests.docs.workplace import Workplace, make_workplace
 
 SHELL_BLOCKS = [block for page in pages() for block in blocks(page) if block.language == "sh"]
@@ -45,7 +45,7 @@ def test_commands_do_what_the_page_says(
 
 
 def write_files(place: Workplace, page: Path) -> None:
-    """Write the files that the page's Python blocks are."""
+    """Write the files that the page's blocks are."""
     for name, text in files_of(page).items():
         (place.folder / name).write_text(text, encoding="utf-8")
 
@@ -61,5 +61,5 @@ def test_what_a_page_shows_stands_right_behind_a_command() -> None:
 
 
 def test_blocks_are_of_a_known_kind() -> None:
-    known = {"sh", "text", "python", "json", ""}
+    known = {"sh", "text", "json", "", *FILES}
     assert [block.label for page in pages() for block in blocks(page) if block.language not in known] == []

@@ -9,13 +9,14 @@ from collections.abc import Iterator
 from typing import Any
 
 from contracts.manifest import ENGINE_SCHEMA, SET_SCHEMA, Manifest
+from farm import catalogue, jobs, outcomes
 from rknn_tts.carried import CARRIED_KEYS
 from rknn_tts.failing import FAILED_SCHEMA
 from rknn_tts.report import SCHEMA
 from tests.docs.pages import ROOT, table_rows
 
 PAGE = ROOT / "docs" / "manifest.md"
-SCHEMAS = {SET_SCHEMA, FAILED_SCHEMA, SCHEMA}
+SCHEMAS = {SET_SCHEMA, FAILED_SCHEMA, SCHEMA, catalogue.SCHEMA, jobs.SCHEMA, outcomes.SCHEMA}
 
 
 def keys(kind: type, prefix: str = "") -> Iterator[str]:

@@ -31,6 +31,8 @@ CHOIR = Path("voices/choir.onnx")
 CHOIR_RECIPE = Recipe(speakers=2)
 
 _LINKED = ("rknn-tts", "Makefile", ".venv", "environments", "mkdocs.yml", "docs")
+_COPIED = ("examples",)
+"""Matrices there name places beside themselves, which would be the checkout's own through a link."""
 _TIMEOUT_S = 300
 _FROM_OUTER_MAKE = ("MAKEFLAGS", "MAKELEVEL", "MFLAGS", "MAKEOVERRIDES", "RKNN_TTS_MAKE_OVERRIDES")
 
@@ -72,6 +74,8 @@ def make_workplace(folder: Path, fetched_voice: Path) -> Workplace:
     for name in _LINKED:
         if (ROOT / name).exists():
             (folder / name).symlink_to(ROOT / name)
+    for name in _COPIED:
+        shutil.copytree(ROOT / name, folder / name)
     cache = folder / "cache"
     shutil.copytree(fetched_voice, cache / CHECKPOINTS_FOLDER / fetched_voice.name)
     (folder / USERS_VOICE).parent.mkdir()
