@@ -49,6 +49,21 @@ class FarmPlaces:
         return self.own / "measured.json"
 
     @property
+    def digests(self) -> Path:
+        """Digests of the checkpoints' files as they were (rknn_tts/known_files.py)."""
+        return self.own / "digests.json"
+
+    @property
+    def lock(self) -> Path:
+        """Held while a farm is at work here."""
+        return self.own / "lock"
+
+    @property
+    def earlier(self) -> Path:
+        """The catalogue as it was before a run, which is compared with it."""
+        return self.own / "earlier-catalogue.json"
+
+    @property
     def scratch(self) -> Path:
         """Folder of what is made twice, and of nothing that is kept."""
         return self.own / "twice"

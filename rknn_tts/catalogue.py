@@ -70,8 +70,7 @@ def catalogue_folder(folder: Path, against: Path | None, say: Say) -> Catalogued
         raise UserInput(f"{folder}: there is no such folder; name a farm's output folder, or one of engines.")
     earlier = read_catalogue(against) if against is not None else None
     places = FarmPlaces(folder)
-    _check_replaced(places.catalogue, _is_catalogue)
-    _check_replaced(places.page, is_page)
+    check_replaced(places)
     make_folder(folder, _ELSEWHERE)
     say.step("reading what was built")
     found = gather_farm(places) if os.path.lexists(places.plan) else assembled(None, *gather_folder(folder))
@@ -100,6 +99,16 @@ def fault_of(found: Catalogue) -> str | None:
 def extra_of(done: Catalogued) -> dict[str, object]:
     """What a report says of a catalogue."""
     return {CATALOGUE: done.catalogue, **({} if done.changes is None else {CHANGES: done.changes})}
+
+
+def check_replaced(places: FarmPlaces) -> None:
+    """See that nothing but an earlier catalogue is replaced there.
+
+    Raises:
+        UserInput: something else stands in the place of one of its files.
+    """
+    _check_replaced(places.catalogue, _is_catalogue)
+    _check_replaced(places.page, is_page)
 
 
 def _check_replaced(place: Path, is_ours: Callable[[Path], bool]) -> None:

@@ -14,7 +14,7 @@ from contracts.errors import EXIT_DONE, EXIT_FAILED, RknnTtsError, UserInput
 from rknn_tts.hints import did_you_mean
 from rknn_tts.many_voices import is_pattern
 from rknn_tts.progress import Say
-from rknn_tts.report import TRACEBACK_VARIABLE, Report, report_of_failure
+from rknn_tts.report import NOTHING, TRACEBACK_VARIABLE, Report, report_of_failure
 from rknn_tts.request import Option, Request, options
 
 if TYPE_CHECKING:
@@ -163,7 +163,8 @@ def _diff(request: Request, say: Say) -> Report:
 def _report(request: Request, say: Say) -> Report:
     from rknn_tts.engine_page.write_page import write_page
 
-    return Report(request, extra={"page": write_page(request, say)})
+    page = write_page(request, say)
+    return Report(request, outcome=dataclasses.replace(NOTHING, files=(page.file,)), extra={"page": page})
 
 
 def _probe(request: Request, say: Say) -> Report:

@@ -147,7 +147,7 @@ def _tune_blocks(report: Report) -> list[Block]:
 def _farm_blocks(report: Report) -> list[Block]:
     from rknn_tts.present_farm import farm_blocks
 
-    return farm_blocks(report.extra)
+    return farm_blocks(report.extra, report.outcome.files)
 
 
 def _catalogue_blocks(report: Report) -> list[Block]:
