@@ -85,10 +85,16 @@ def from_json(kind: type[T], data: object, where: str = "") -> T:
     return typing.cast(T, _read(kind, data, where or kind.__name__))
 
 
+_AS_THEY_ARE = (str, float, bool)
+"""Types whose values are taken without a further look: most of a manifest, and a farm's catalogue reads thousands."""
+
+
 def _read(kind: Any, data: object, where: str) -> object:
+    if kind is type(data) and kind in _AS_THEY_ARE:
+        return data
     if _is_json(kind):
         return data
-    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    origin, arguments = _parts(kind)
     if origin in (types.UnionType, typing.Union):
         return _read_union(arguments, data, where)
     if origin is tuple and isinstance(data, list):
@@ -150,6 +156,13 @@ def _hints(kind: type) -> dict[str, Any]:
     return typing.get_type_hints(kind)
 
 
+@cache
+def _parts(kind: Any) -> tuple[Any, tuple[Any, ...]]:
+    """What `kind` is a form of (None of a plain type), and of what: `tuple[int, ...]` is one of tuple, of int."""
+    return typing.get_origin(kind), typing.get_args(kind)
+
+
+@cache
 def _is_json(kind: Any) -> bool:
     """Whether `kind` is `Json`, whose recursive alias `get_type_hints` unfolds by one step on Python 3.11 and newer."""
     kinds = {typing.get_origin(item) or item for item in typing.get_args(kind)}
