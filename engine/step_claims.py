@@ -176,11 +176,9 @@ def _take_over(path: Path, holder: Holder) -> bool:
     Of several that try, the one that makes the guard looks again: what another has put there is not abandoned.
     """
     guard = path.with_name(path.name + "-over")
-    try:
-        os.close(os.open(guard, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644))
-    except FileExistsError:
+    if not _take(guard, holder):
         left = look(guard)
-        if left is not None and clock_s(path.parent) - left.alive_s > STALE_CLAIM_S:  # killed just here
+        if left is not None and is_abandoned(left, clock_s(path.parent)):  # killed just here
             guard.unlink(missing_ok=True)
         return False
     try:

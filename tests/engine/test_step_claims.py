@@ -220,17 +220,39 @@ def test_claim_is_ours_when_the_answer_to_its_making_got_lost(path: Path, monkey
     assert list(path.parent.iterdir()) == []
 
 
-def test_guard_of_a_take_over_that_was_killed_goes_when_it_is_old(path: Path) -> None:
+@pytest.mark.parametrize("node", ["this", "another"])
+def test_take_over_that_was_killed_is_taken_over_too(path: Path, node: str) -> None:
     leave(path, STALE_CLAIM_S + 5)
     guard = path.with_name(path.name + "-over")
-    guard.touch()
-    os.utime(guard, (time.time() - STALE_CLAIM_S - 5,) * 2)
+    if node == "this":
+        here = dataclasses.asdict(module._this_process())
+        leave(guard, 0, **{**here, "pid": 2**22 + 1})
+    else:
+        leave(guard, STALE_CLAIM_S + 5)
     with claimed(path, never, unsaid):
         claim = look(path)
         assert claim is not None
         assert claim.holder is not None
         assert claim.holder.pid == os.getpid()
     assert list(path.parent.iterdir()) == []
+
+
+def test_fresh_claim_stays_when_another_took_over_just_before(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real: Callable[..., bool] = module._take_over
+
+    def late(*arguments: Any) -> bool:
+        leave(path, 0, token="fresh")
+        return real(*arguments)
+
+    leave(path, STALE_CLAIM_S + 5)
+    monkeypatch.setattr(module, "_take_over", late)
+    monkeypatch.setattr(module, "LONGEST_WAIT_S", 0.2)
+    with claimed(path, never, lambda claim: None):
+        claim = look(path)
+        assert claim is not None
+        assert claim.holder is not None
+        assert claim.holder.token == "fresh"
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
 
 
 def test_only_one_has_the_claim_when_many_take_over_a_dead_one(path: Path) -> None:
