@@ -25,7 +25,7 @@ _INSTALLING = b"Installing collected packages"
 
 def make(root: Path, wanted: Wanted, python: str, descriptor: int) -> None:
     """Makes the environment in a folder that was started afresh; `python` is the interpreter that it is based on."""
-    with _log(root, wanted).open("wb") as log:
+    with _log(wanted).open("wb") as log:
         _run([python, "-I", "-m", "venv", str(wanted.folder)], log, descriptor)
         _write_constraints(wanted.folder, wanted.locks)
         for lock in wanted.locks:
@@ -46,7 +46,7 @@ def add(root: Path, wanted: Wanted, descriptor: int) -> None:
     stamp, added = _stamp(wanted), missing(wanted)
     marker = wanted.folder / UNFINISHED
     marker.write_bytes(b"")
-    log_path = _log(root, wanted)
+    log_path = _log(wanted)
     try:
         with log_path.open("wb") as log:
             _write_constraints(wanted.folder, with_present_extras(wanted, root).locks)
@@ -114,8 +114,9 @@ def _write_constraints(folder: Path, locks: Iterable[Lock]) -> None:
     (folder / _CONSTRAINTS).write_bytes("".join(pin + "\n" for pin in pins).encode("utf-8"))
 
 
-def _log(root: Path, wanted: Wanted) -> Path:
-    folder = root / "build-logs"
+def _log(wanted: Wanted) -> Path:
+    """Beside the environment: where nodes have one each, they have a log each."""
+    folder = wanted.folder.parent / "build-logs"
     folder.mkdir(exist_ok=True)
     return folder / f"setup-{wanted.locks[0].name}.log"
 

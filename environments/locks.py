@@ -2,10 +2,11 @@
 
 A name is a base and extras: `toolchain`, `toolchain+dev`, `rknn-2.3.2`. Each part is one lock file,
 `requirements/PART.txt`; each base is one folder, `.venv` for the toolchain and `.venv-BASE` for a toolkit and for the
-farm's scheduler.
+farm's scheduler. Those of toolkits may stand elsewhere than in the checkout: RKNN_TTS_ENVIRONMENTS.
 """
 
 import hashlib
+import os
 import re
 from pathlib import Path
 from typing import Iterable, List, NamedTuple, Tuple
@@ -16,6 +17,13 @@ TOOLCHAIN = "toolchain"
 TOOLKIT_PREFIX = "rknn-"
 DEFAULT_TOOLKIT = "2.3.2"
 FARM = "farm"
+
+ENVIRONMENTS = "RKNN_TTS_ENVIRONMENTS"
+"""Environment variable: the folder where the converter environments stand, on the disk of the node that runs them."""
+
+_DIGEST_LENGTH = 8
+"""Of a lock's digest in the name of a folder there: checkouts whose locks differ share the folder, and what one of them
+runs is not made again under its feet by another. The path is the same on each node."""
 
 # A package, its version and for which Pythons: an entry of a lock but for its hashes.
 _PIN = re.compile(r"^([A-Za-z0-9][^\s=]*==[^\\\n]*?)[ \t]*(?:\\|--hash=.*)?$", re.MULTILINE)
@@ -118,8 +126,22 @@ def parse_name(root: Path, name: str) -> Wanted:
             raise Trouble(
                 f"'{name}' asks for '{extra}', and requirements/ has no such extra: there is {_listed(extras(root))}"
             )
-    folder = root / (".venv" if base == TOOLCHAIN else ".venv-" + base)
-    return Wanted(name, folder, tuple(read_lock(root, part) for part in [base, *added]))
+    locks = tuple(read_lock(root, part) for part in [base, *added])
+    return Wanted(name, _folder(root, locks[0], os.environ.get(ENVIRONMENTS, "")), locks)
+
+
+def _folder(root: Path, lock: Lock, elsewhere: str) -> Path:
+    if lock.name == TOOLCHAIN:
+        return root / ".venv"
+    folder = ".venv-" + lock.name
+    if not elsewhere or not lock.name.startswith(TOOLKIT_PREFIX):
+        return root / folder
+    if not Path(elsewhere).is_absolute():
+        raise Trouble(
+            f"{ENVIRONMENTS} is '{elsewhere}', which is no absolute path: name a folder on this machine's own disk, "
+            "or unset it"
+        )
+    return Path(os.path.realpath(elsewhere)) / f"{folder}-{lock.digest[:_DIGEST_LENGTH]}"
 
 
 def _check_base(root: Path, base: str) -> None:

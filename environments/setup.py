@@ -27,7 +27,7 @@ def ensure(root: Path, name: str) -> Path:
     root = Path(os.path.realpath(str(root)))
     wanted = parse_name(root, name)
     if _state(wanted).kind != "ready":
-        with _alone(root, wanted) as descriptor:
+        with _alone(wanted) as descriptor:
             _bring_up(root, wanted, descriptor)
     return wanted.python
 
@@ -44,7 +44,7 @@ def add_extras(root: Path, name: str) -> None:
     wanted = parse_name(root, name)
     if judge(wanted).kind == "ready":
         return
-    with _alone(root, wanted) as descriptor:
+    with _alone(wanted) as descriptor:
         # Once more: the process that was waited for may have done the work.
         state = judge(wanted)
         if state.kind == "lacking":
@@ -57,11 +57,12 @@ def add_extras(root: Path, name: str) -> None:
 
 
 @contextlib.contextmanager
-def _alone(root: Path, wanted: Wanted) -> Iterator[int]:
+def _alone(wanted: Wanted) -> Iterator[int]:
     """Lets only this process change the environment; makes a sentence of what the system refuses meanwhile."""
     check_system()
     try:
-        with only_one(root / (wanted.folder.name + ".lock"), say) as descriptor:
+        wanted.folder.parent.mkdir(parents=True, exist_ok=True)  # there, but where RKNN_TTS_ENVIRONMENTS names it
+        with only_one(wanted.folder.with_name(wanted.folder.name + ".lock"), say) as descriptor:
             yield descriptor
     except OSError as error:
         raise Trouble(
@@ -98,7 +99,7 @@ def _bring_up(root: Path, wanted: Wanted, descriptor: int) -> None:
 
 def _add(root: Path, wanted: Wanted, state: State, descriptor: int) -> None:
     started = time.monotonic()
-    folder, added = wanted.folder.name, install.missing(wanted)
+    folder, added = _called(root, wanted), install.missing(wanted)
     check_space(wanted.folder, _megabytes(added))
     say(f"adding to {folder}: {state.reason} ({size_text(added)}, once)...")
     install.add(root, wanted, descriptor)
@@ -107,7 +108,7 @@ def _add(root: Path, wanted: Wanted, state: State, descriptor: int) -> None:
 
 def _make(root: Path, wanted: Wanted, state: State, descriptor: int) -> None:
     started = time.monotonic()
-    folder = wanted.folder.name
+    folder = _called(root, wanted)
     python = choose(os.environ, wanted.oldest_python)
     install.start_afresh(wanted.folder)
     check_space(wanted.folder, _megabytes(wanted.locks))
@@ -115,6 +116,10 @@ def _make(root: Path, wanted: Wanted, state: State, descriptor: int) -> None:
     say(f"setting up {folder} with Python {python.version} ({why})...")
     install.make(root, wanted, python.executable, descriptor)
     _say_ready(folder, started)
+
+
+def _called(root: Path, wanted: Wanted) -> str:
+    return wanted.folder.name if wanted.folder.parent == root else str(wanted.folder)
 
 
 def _say_ready(folder: str, started: float) -> None:

@@ -18,7 +18,17 @@ from typing import Literal
 from engine.environment import CONVERTER_PYTHON
 from engine.memory import memory_bytes
 from environments.host import libc_name, system_problem
-from environments.locks import DEFAULT_TOOLKIT, TOOLCHAIN, Lock, Wanted, extras, parse_name, size_text, toolkit_versions
+from environments.locks import (
+    DEFAULT_TOOLKIT,
+    ENVIRONMENTS,
+    TOOLCHAIN,
+    Lock,
+    Wanted,
+    extras,
+    parse_name,
+    size_text,
+    toolkit_versions,
+)
 from environments.pythons import explain, survey
 from environments.stamp import judge
 from environments.trouble import Trouble
@@ -111,7 +121,7 @@ def examine_environments(root: Path) -> Iterator[Finding]:
         try:
             wanted = parse_name(root, name)
         except Trouble as trouble:
-            yield Finding(name, "no lock", "problem", str(trouble))
+            yield Finding(name, "unknown", "problem", str(trouble))
         else:
             yield from _examine_environment(wanted)
 
@@ -119,11 +129,12 @@ def examine_environments(root: Path) -> Iterator[Finding]:
 def _examine_environment(wanted: Wanted) -> Iterator[Finding]:
     state = judge(wanted)
     name = wanted.folder.name
+    where = "" if wanted.is_toolchain or ENVIRONMENTS not in os.environ else f" in {wanted.folder.parent}"
     default = wanted.is_toolchain or wanted.name == f"rknn-{DEFAULT_TOOLKIT}"
     if state.kind == "absent":
         size = size_text(wanted.locks)
         when = "run `make setup` to have it now" if default else f"`environments/run {wanted.name}` makes it now"
-        yield Finding(name, "not set up yet", "ok", f"it is set up when first needed ({size}); {when}")
+        yield Finding(name, f"not set up yet{where}", "ok", f"it is set up when first needed ({size}); {when}")
         return
     if state.kind == "foreign":
         yield Finding(name, state.reason, "problem", f"move {wanted.folder} away: rknn-tts makes its own there")
@@ -138,7 +149,7 @@ def _examine_environment(wanted: Wanted) -> Iterator[Finding]:
         return
     versions = installed_versions(wanted.folder)
     told = [f"{package} {versions[package]}" for package in _TOLD if package in versions]
-    yield Finding(name, "ready: " + ", ".join(told), "ok")
+    yield Finding(name, f"ready{where}: " + ", ".join(told), "ok")
     yield from _examine_packages(wanted, versions)
 
 

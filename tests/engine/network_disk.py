@@ -50,9 +50,11 @@ class NetworkDisk:
     def _asking_the_server(self, real: Callable[..., Any], argument: int) -> Callable[..., Any]:
         def call(*arguments: Any, **options: Any) -> Any:
             result = real(*arguments, **options)
-            if isinstance(arguments[argument], (str, Path)):
+            opens_a_file = real.__name__ == "open" and not arguments[1] & (os.O_EXCL | os.O_DIRECTORY)
+            if isinstance(arguments[argument], (str, Path)) and not opens_a_file:
                 path = Path(arguments[argument])
-                folder = path if real.__name__ in ("listdir", "scandir") else path.parent
+                opens_a_folder = real.__name__ in ("listdir", "scandir") or (real.__name__ == "open" and path.is_dir())
+                folder = path if opens_a_folder else path.parent
                 self.missing = {name for name in self.missing if Path(name).parent != folder}
             return result
 

@@ -15,6 +15,6 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
     made = new_machine(tmp_path)
     monkeypatch.setenv("PATH", str(made.bin))
     monkeypatch.setenv("STUB_CALLS", str(made.calls))
-    for name in ("PYTHON", "STUB_UNTIL", "STUB_SAYS", "STUB_STATUS"):
+    for name in ("PYTHON", "RKNN_TTS_ENVIRONMENTS", "STUB_UNTIL", "STUB_SAYS", "STUB_STATUS"):
         monkeypatch.delenv(name, raising=False)
     return made

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import socket
 import subprocess
 import time
 from pathlib import Path
@@ -69,8 +70,35 @@ def test_create_installs_once_when_two_run_at_the_same_time(machine: Machine, tm
             second.communicate(timeout=30)
         first.communicate(timeout=30)
     assert (first.returncode, second.returncode) == (0, 0)
-    assert f"waiting for another set-up of the same environment to end (process {first.pid})" in waiting
+    assert f"to end (process {first.pid} on {socket.gethostname()})..." in waiting
     assert machine.pip_locks() == ["toolchain"]
+
+
+def test_create_installs_once_in_the_folder_of_the_node_when_eight_jobs_start_there(
+    machine: Machine, tmp_path: Path
+) -> None:
+    machine.add()
+    node, go_on = tmp_path / "node's disk" / "rknn", tmp_path / "go on"
+    environ = machine.environ(RKNN_TTS_ENVIRONMENTS=str(node), STUB_UNTIL=str(go_on))
+    before = {path.name for path in machine.root.iterdir()}
+    jobs = [
+        subprocess.Popen(
+            machine.command("rknn-2.3.2", "--print-python"),
+            env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )
+        for _ in range(8)
+    ]  # fmt: skip
+    wait_for(machine.calls)
+    waiting = [job for job in jobs if "waiting for another set-up" in first_line(job)]
+    go_on.touch()
+    said = {job.communicate(timeout=30)[0] for job in jobs}
+    # sha256sum of that lock's line, the first 8 digits.
+    assert said == {f"{node}/.venv-rknn-2.3.2-5f6fea7d/bin/python\n"}
+    assert [job.returncode for job in jobs] == [0] * 8
+    assert len(waiting) == 7
+    assert machine.pip_locks() == ["rknn-2.3.2"]
+    assert {path.name for path in machine.root.iterdir()} - {"environments"} == before - {"environments"}
+    assert (node / "build-logs" / "setup-rknn-2.3.2.log").is_file()
 
 
 def test_create_waits_for_the_orphaned_pip_and_repairs_when_the_first_was_killed(

@@ -1,5 +1,9 @@
 from __future__ import annotations
 
+import errno
+import fcntl
+import os
+import socket
 import subprocess
 import threading
 from pathlib import Path
@@ -55,3 +59,23 @@ def test_only_one_waits_when_a_child_still_has_the_descriptor(tmp_path: Path) ->
 def test_only_one_refuses_when_the_folder_does_not_exist(tmp_path: Path) -> None:
     with pytest.raises(Trouble, match="cannot be written"), only_one(tmp_path / "no" / "lock", print):
         pass
+
+
+def test_only_one_names_the_remedy_when_the_file_system_has_no_locks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    with (
+        pytest.raises(Trouble, match=r"cannot be locked \(No locks available\).*RKNN_TTS_ENVIRONMENTS"),
+        only_one(tmp_path / "lock", print),
+    ):
+        pass
+
+
+def test_only_one_holds_a_lock_that_nfs_can_keep_when_it_has_the_file(tmp_path: Path) -> None:
+    with only_one(tmp_path / "lock", print) as descriptor:
+        fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)  # of bytes, exclusive: EBADF unless open for writing
+        assert (tmp_path / "lock").read_text() == f"{os.getpid()} on {socket.gethostname()}"

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from environments.locks import parse_name, size_text, toolkit_versions
@@ -82,3 +84,28 @@ def test_toolkit_versions_finds_a_version_when_a_lock_is_added(machine: Machine)
     machine.lock("rknn-2.9.1").write_text("")
     machine.lock("rknn-overrides").write_text("")
     assert toolkit_versions(machine.root) == ["2.3.2", "2.5.0", "2.9.1"]
+
+
+def test_parse_name_puts_converters_alone_in_the_folder_of_the_node_when_there_is_one(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "disk")
+    monkeypatch.setenv("RKNN_TTS_ENVIRONMENTS", str(tmp_path / "link"))
+    machine.lock("rknn-2.3.2").write_bytes(b"# Size: 12 MB\n")
+    folders = [parse_name(machine.root, name).folder for name in ("rknn", "toolchain", "farm")]
+    # sha256sum of those 14 bytes, the first 8 digits.
+    assert folders == [
+        (tmp_path / "disk").resolve() / ".venv-rknn-2.3.2-e496926f",
+        machine.root / ".venv",
+        machine.root / ".venv-farm",
+    ]
+
+
+def test_parse_name_refuses_when_the_folder_of_the_node_is_no_absolute_path(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RKNN_TTS_ENVIRONMENTS", "local/rknn")
+    with pytest.raises(Trouble, match="RKNN_TTS_ENVIRONMENTS is 'local/rknn', which is no absolute path"):
+        parse_name(machine.root, "rknn")
+    assert parse_name(machine.root, "toolchain").folder == machine.root / ".venv"

@@ -1,14 +1,17 @@
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import BinaryIO
 
 import pytest
 
 from environments import install
+from environments.locks import parse_name
 from environments.setup import add_extras, ensure
-from environments.stamp import UNFINISHED
+from environments.stamp import UNFINISHED, judge
 from environments.trouble import Trouble
+from tests.engine.network_disk import NetworkDisk
 from tests.environments.stubs import Machine
 
 OFFLINE = "ERROR: Could not find a version (NewConnectionError: Connection refused)\n"
@@ -272,3 +275,18 @@ def test_ensure_ends_in_a_sentence_when_the_checkout_cannot_be_written(
     (machine.root / "build-logs").write_text("")
     with pytest.raises(Trouble, match=r"setting up .*\.venv failed: .*build-logs: File exists"):
         ensure(machine.root, "toolchain")
+
+
+def test_ensure_leaves_an_environment_alone_when_another_node_made_it_while_this_one_saw_none(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine.add()
+    machine.create("toolchain")  # so that the lock file is there, as it is on a shared disk
+    shutil.rmtree(machine.root / ".venv")
+    with monkeypatch.context() as patch:
+        disk = NetworkDisk(patch)
+        assert judge(parse_name(machine.root, "toolchain")).kind == "absent"
+        assert machine.create("toolchain").returncode == 0
+        assert str(machine.root / ".venv") in disk.missing
+        ensure(machine.root, "toolchain")
+    assert machine.pip_locks() == ["toolchain", "toolchain"]

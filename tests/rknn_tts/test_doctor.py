@@ -74,6 +74,27 @@ def test_examine_environments_tells_the_versions_when_one_is_ready(root: Path) -
     assert found.found == "ready: rknn-toolkit2 2.3.2, onnx 1.16.1, numpy 1.26.4, setuptools 80.10.2"
 
 
+def test_examine_environments_says_where_the_converter_is_when_it_stands_outside_the_checkout(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RKNN_TTS_ENVIRONMENTS", str(tmp_path.resolve() / "node"))
+    toolchain, toolkit = examine_environments(root)
+    assert (toolchain.found, toolkit.found) == ("not set up yet", f"not set up yet in {tmp_path.resolve() / 'node'}")
+    set_up(root, "rknn-2.3.2", GOOD)
+    (found,) = about(list(examine_environments(root)), ".venv-rknn-2.3.2-")
+    assert found.found.startswith(f"ready in {tmp_path.resolve() / 'node'}: rknn-toolkit2 2.3.2, ")
+    assert not (root / ".venv-rknn-2.3.2").exists()
+
+
+def test_examine_environments_reports_it_when_the_folder_outside_the_checkout_is_no_path(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RKNN_TTS_ENVIRONMENTS", "node")
+    toolchain, toolkit = examine_environments(root)
+    assert (toolchain.status, toolkit.status) == ("ok", "problem")
+    assert "RKNN_TTS_ENVIRONMENTS is 'node'" in toolkit.remedy
+
+
 @pytest.mark.parametrize(
     ("package", "version", "said"),
     [
