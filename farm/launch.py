@@ -22,6 +22,7 @@ from farm.watch import TERM_PERIOD_S
 
 FOLDER = Path(__file__).resolve().parent
 SNAKEFILE = FOLDER / "Snakefile"
+SNAKEMAKE = FOLDER / "snakemake_main.py"
 PROGRAM = FOLDER.parent / "rknn-tts"
 COMMON_PROFILE = FOLDER / "profiles" / "common"
 """Options wherever the workflow runs; what a profile of the user says goes before it."""
@@ -89,7 +90,7 @@ def workflow_command(
     places: FarmPlaces, *, python: Path, cores: int | None, memory_bytes: int, profile: Path | None
 ) -> list[str]:
     """The command line that runs the workflow; arguments as of `run_workflow`."""
-    command = [str(python), "-E", "-s", "-m", "snakemake", "--snakefile", str(SNAKEFILE)]
+    command = [str(python), "-E", "-s", str(SNAKEMAKE), "--snakefile", str(SNAKEFILE)]
     command += ["--directory", str(places.own), "--configfile", str(places.settings)]
     command += ["--profile", str(COMMON_PROFILE), "--workflow-profile", str(profile) if profile else "none"]
     if profile is None:

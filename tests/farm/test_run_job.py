@@ -159,7 +159,7 @@ def test_job_is_tried_once_more_when_room_was_wanting(farm: StubFarm) -> None:
     )
 
 
-def test_job_fails_without_an_outcome_when_its_own_disk_is_full(farm: StubFarm) -> None:
+def test_runner_fails_in_a_sentence_when_the_outcome_cannot_be_written(farm: StubFarm) -> None:
     one = job("anna")
     farm.plan([one])
     with (farm.places.own / "outcomes").open("w", encoding="utf-8"):  # where a folder should be made

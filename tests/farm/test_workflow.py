@@ -1,0 +1,202 @@
+"""The workflow by Snakemake itself, on jobs of the program that stands in for rknn-tts."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from engine.processes import descendants
+from farm.jobs import Job, Kind
+from farm.launch import run_workflow
+from farm.outcomes import Ended
+from tests.farm.stub_farms import MACHINE_MB, MB, StubFarm, job, stub_farm
+
+ROOT = Path(__file__).resolve().parents[2]
+ATTEMPTS = 3
+CORES = 2
+PATIENCE_S = 30.0
+
+FIRST = [job(f"voice{number}") for number in range(3)]
+SECOND = [job(export.voice, kind=Kind.COMPILE, needs=[export]) for export in FIRST]
+PAGES = [job(engine.voice, kind=Kind.PAGE, needs=[engine]) for engine in SECOND]
+TWICE = job("voice0", kind=Kind.TWICE, needs=[SECOND[0]])
+DONE = [*FIRST, *SECOND, *PAGES, TWICE]
+
+POISONED = job("poisoned", "refuse")
+AFTER_POISONED = job("poisoned", kind=Kind.COMPILE, needs=[POISONED])
+AFTER_THAT = job("poisoned", kind=Kind.PAGE, needs=[AFTER_POISONED])
+FAILED = job("failed", "fail")
+HUNGRY = [job("hungry", "eat"), job("hungrier", "eat")]
+KILLED = job("killed", "kill-runner")
+AFTER_KILLED = job("killed", kind=Kind.COMPILE, needs=[KILLED])
+CRASHING = job("crashing", "crash")
+FULL = job("full", "full")
+SLOW = [job(f"slow{number}", "slow") for number in range(5)]
+
+ENDS = {
+    **dict.fromkeys([*DONE, *SLOW, *HUNGRY, KILLED, AFTER_KILLED], Ended.DONE),
+    POISONED: Ended.REFUSED,
+    AFTER_POISONED: Ended.WAITING,
+    AFTER_THAT: Ended.WAITING,
+    FAILED: Ended.FAILED,
+    CRASHING: Ended.LOST,
+    FULL: Ended.DISK,
+}
+"""How each job of the first farm is to end."""
+
+TRIES = {HUNGRY[0]: 2, HUNGRY[1]: 2, KILLED: 2, CRASHING: ATTEMPTS, FULL: 2}
+"""At which attempt, where not at the first."""
+
+
+def run(farm: StubFarm, jobs: list[Job], python: Path, said: list[str]) -> int:
+    """The workflow on `jobs`, to its end."""
+    farm.plan(jobs)
+    return run_workflow(
+        farm.places,
+        python=python,
+        cores=CORES,
+        memory_bytes=MACHINE_MB * MB,
+        profile=None,
+        say=said.append,
+        program=farm.program,
+    )
+
+
+@pytest.fixture(scope="module")
+def said() -> list[str]:
+    """What the run of `ended` said."""
+    return []
+
+
+@pytest.fixture(scope="module")
+def ended(tmp_path_factory: pytest.TempPathFactory, farm_python: Path, said: list[str]) -> Iterator[StubFarm]:
+    """The first farm, run to its end."""
+    folder = tmp_path_factory.mktemp("workflow")
+    farm = stub_farm(folder / "a 'farm' {of} $voices")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("STUB_LOG", str(farm.log))
+        patch.setenv("HOME", str(folder / "home"))
+        patch.setenv("SNAKEMAKE_PROFILE", "/nowhere")
+        (folder / "home").mkdir()
+        patch.chdir(folder / "home")
+        assert run(farm, list(ENDS), farm_python, said) == 0
+        yield farm
+
+
+@pytest.mark.parametrize("one", ENDS, ids=lambda one: one.voice + "-" + one.kind.value)
+def test_job_costs_only_itself_when_it_ends_badly(one: Job, ended: StubFarm) -> None:
+    outcome = ended.outcome(one)
+    assert (outcome.ended, outcome.attempt) == (ENDS[one], TRIES.get(one, 1))
+
+
+def test_workflow_ends_with_the_catalogue(ended: StubFarm) -> None:
+    assert ended.places.catalogue.read_text(encoding="utf-8") == "{}"
+
+
+def test_progress_is_told_when_jobs_end(ended: StubFarm, said: list[str]) -> None:
+    bad = sum(end is not Ended.DONE for end in ENDS.values())
+    assert said[-1] == f"{len(ENDS)} of {len(ENDS)} jobs done, {bad} failed"
+
+
+def test_job_runs_alone_when_it_is_tried_again(ended: StubFarm) -> None:
+    def overlap(first: Job, second: Job) -> bool:
+        return spans[first][0] < spans[second][1] and spans[second][0] < spans[first][1]
+
+    outcomes = {one: ended.outcome(one) for one in ENDS}
+    spans = {one: (found.started_s, found.started_s + found.wall_s) for one, found in outcomes.items()}
+    assert any(overlap(first, second) for first in SLOW for second in SLOW if first != second)
+    for again in TRIES:
+        assert not [other.voice for other in ENDS if other != again and overlap(again, other)]
+
+
+def test_nothing_is_written_beside_the_farm(ended: StubFarm) -> None:
+    home = ended.places.output.parent / "home"
+    assert not list(home.iterdir())
+
+
+def test_nothing_is_begun_again_when_all_is_done(
+    ended: StubFarm, farm_python: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STUB_LOG", str(ended.log))
+    before = len(ended.lines("start"))
+    said: list[str] = []
+    # An export that is as new as it would be if it had been made again: what was made from it stands.
+    os.utime(ended.places.outcome(FIRST[0].id))
+    assert run(ended, list(ENDS), farm_python, said) == 0
+    assert len(ended.lines("start")) == before
+    assert not said
+
+
+DRIVER = """
+import sys
+from pathlib import Path
+from farm.launch import run_workflow
+from farm.places import FarmPlaces
+output, python, program, memory_bytes = sys.argv[1:]
+try:
+    run_workflow(FarmPlaces(Path(output)), python=Path(python), cores=2, memory_bytes=int(memory_bytes), profile=None,
+                 say=print, program=Path(program))
+except KeyboardInterrupt:
+    sys.exit(130)
+"""
+
+
+@contextmanager
+def driven(farm: StubFarm, python: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """The workflow on what is planned, in a process of its own."""
+    words = [str(farm.places.output), str(python), str(farm.program), str(MACHINE_MB * MB)]
+    environment = {**farm.environment, "PYTHONPATH": str(ROOT)}
+    with subprocess.Popen([sys.executable, "-c", DRIVER, *words], env=environment, cwd="/") as process:
+        yield process
+
+
+def test_run_resumes_when_it_was_interrupted_and_when_all_of_it_was_killed(
+    tmp_path: Path, farm_python: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    farm = stub_farm(tmp_path / "farm")
+    monkeypatch.setenv("STUB_LOG", str(farm.log))
+    jobs = [job(f"slow{number}", "slow") for number in range(10)]
+    farm.plan(jobs)
+
+    with driven(farm, farm_python) as process:
+        until(lambda: len(farm.lines("end")) >= 2)
+        below = {one.pid for one in descendants(process.pid)}
+        process.send_signal(signal.SIGINT)
+        assert process.wait(PATIENCE_S) == 130
+    assert below
+    assert not [pid for pid in below if Path(f"/proc/{pid}").exists()]  # the moment it has ended
+    interrupted = len(farm.lines("end"))
+    assert 2 <= interrupted < len(jobs)
+
+    with driven(farm, farm_python) as process:
+        until(lambda: len(farm.lines("end")) >= interrupted + 2)
+        snakemake = descendants(process.pid)[0].pid
+        below = {one.pid for one in descendants(process.pid)}
+        os.kill(process.pid, signal.SIGKILL)
+        os.kill(snakemake, signal.SIGKILL)
+    until(lambda: not [pid for pid in below if Path(f"/proc/{pid}").exists()])
+    killed = len(farm.lines("end"))
+    assert interrupted < killed < len(jobs)
+
+    done = {one.id for one in jobs if farm.places.outcome(one.id).exists()}
+    before = len(farm.lines("start"))
+    assert run(farm, jobs, farm_python, []) == 0
+    assert len(farm.lines("start")) - before == len(jobs) - len(done)
+    assert all(farm.outcome(one).ended is Ended.DONE for one in jobs)
+    # No job was begun twice but those that ran when they were ended, at most two each time.
+    assert len(farm.lines("start")) <= len(jobs) + 2 * CORES
+
+
+def until(condition: Callable[[], bool]) -> None:
+    deadline_s = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert time.monotonic() < deadline_s
+        time.sleep(0.01)
