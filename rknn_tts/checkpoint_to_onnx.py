@@ -282,8 +282,16 @@ def prove_export(conversion: Conversion, exported: Exported, steps: Steps) -> Pr
     return steps.value("prove", Proof, {**conversion.parts, "graph": graph}, work)
 
 
+def named_after(path: Path) -> list[Path]:
+    """What stands beside `path` under names that begin with its own, in any order."""
+    return list(path.parent.glob(f"{glob.escape(path.name)}*"))
+
+
 def belonging(
-    stage: Stage, checkpoint: Checkpoint, external: Callable[[Path], Sequence[Path]] = external_files
+    stage: Stage,
+    checkpoint: Checkpoint,
+    external: Callable[[Path], Sequence[Path]] = external_files,
+    beside: Callable[[Path], Sequence[Path]] = named_after,
 ) -> tuple[Path, ...]:
     """The files of a checkpoint, and those that belong to it: its JSON, its external data, what its stage reads beside.
 
@@ -291,11 +299,12 @@ def belonging(
         stage: its stage.
         checkpoint: itself.
         external: tells the files with the external data of an ONNX.
+        beside: tells what `named_after` does.
     """
     read, folder = checkpoint.read, checkpoint.folder
-    companions = [file for path in read for file in _companions(path, external)]
-    beside = [folder / name for name in stage.beside] if read else []
-    return tuple(dict.fromkeys((*read, *(file for file in (*companions, *beside) if file.is_file()))))
+    companions = [file for path in read for file in _companions(path, external, beside)]
+    others = [folder / name for name in stage.beside] if read else []
+    return tuple(dict.fromkeys((*read, *(file for file in (*companions, *others) if file.is_file()))))
 
 
 def file_given(text: str, fetch_hub: FetchHub | None = None) -> Checkpoint:
@@ -365,9 +374,11 @@ def _options(request: Request, stage: Stage) -> StageOptions:
     return StageOptions(**given)
 
 
-def _companions(path: Path, external: Callable[[Path], Sequence[Path]]) -> list[Path]:
+def _companions(
+    path: Path, external: Callable[[Path], Sequence[Path]], beside: Callable[[Path], Sequence[Path]]
+) -> list[Path]:
     """What belongs to a checkpoint: files whose name begins with its own (its JSON), and its external data."""
-    beside = {p for p in path.parent.glob(f"{glob.escape(path.name)}*") if p.is_file() and p != path}
+    found = {p for p in beside(path) if p.is_file() and p != path}
     if path.suffix == ".onnx":
-        beside.update(external(path))
-    return sorted(beside)
+        found.update(external(path))
+    return sorted(found)

@@ -205,7 +205,7 @@ def _files_of(stage: Stage, checkpoint: Checkpoint, known: KnownFiles) -> list[t
         except RknnTtsError:  # no ONNX: its own command says so
             return ()
 
-    found = belonging(stage, checkpoint, external)
+    found = belonging(stage, checkpoint, external, known.named_after)
     return [(seen_from(file, checkpoint.folder), file) for file in found]
 
 

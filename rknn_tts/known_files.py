@@ -5,6 +5,8 @@ A thousand voices have a hundred GB. A file counts as unchanged while its size, 
 
 from __future__ import annotations
 
+import bisect
+import itertools
 import json
 import time
 from dataclasses import dataclass, field
@@ -45,9 +47,10 @@ class _Kept:
 
 @dataclass
 class KnownFiles:
-    """Digests of files, by their paths."""
+    """Digests of files, by their paths; and, for as long as this object lives, what stands in their folders."""
 
     _files: dict[str, KnownFile] = field(default_factory=dict)
+    _folders: dict[Path, list[str]] = field(default_factory=dict)
 
     def sha256(self, path: Path) -> str:
         """SHA-256 of the file `path`.
@@ -69,6 +72,21 @@ class KnownFiles:
             known = KnownFile(*_look(path), known.sha256, tuple(map(str, external_files(path))))
             self._keep(path, known)
         return tuple(map(Path, known.external or ()))
+
+    def named_after(self, path: Path) -> list[Path]:
+        """What stands beside `path` under names that begin with its own: a folder of thousands is listed once.
+
+        Raises:
+            OSError: the folder cannot be read.
+        """
+        if path.parent not in self._folders:
+            self._folders[path.parent] = sorted(beside.name for beside in path.parent.iterdir())
+        names = self._folders[path.parent]
+        first = bisect.bisect_left(names, path.name)
+        from_first = itertools.islice(names, first, None)
+        return [
+            path.with_name(name) for name in itertools.takewhile(lambda name: name.startswith(path.name), from_first)
+        ]
 
     def write(self, path: Path) -> None:
         """Keep what is known in the file `path`.

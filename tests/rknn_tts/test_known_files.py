@@ -8,6 +8,7 @@ import pytest
 
 from contracts.files import digests_from, read_sha256, sha256_of
 from rknn_tts import known_files
+from rknn_tts.checkpoint_to_onnx import named_after
 from rknn_tts.known_files import KnownFiles, read_known
 from tests.vits_writer.recipe import Recipe
 from tests.vits_writer.voice import write_voice
@@ -95,3 +96,18 @@ def test_sha256_of_asks_what_is_known_within_alone(tmp_path: Path) -> None:
     with digests_from(lambda path: f"known {path.name}"):
         assert sha256_of(file) == "known a"
     assert sha256_of(file) == hashlib.sha256(b"abc").hexdigest()
+
+
+def test_what_is_named_after_a_file_is_told_as_a_pattern_would(tmp_path: Path) -> None:
+    for name in ("a.onn", "a.onnx", "a.onnx.json", "a.onnx_2", "a.onny", "a", "b.onnx", "[a].onnx", "[a].onnx.json"):
+        (tmp_path / name).touch()
+    known = KnownFiles()
+    for name in ("a.onnx", "b.onnx", "[a].onnx", "z.onnx"):
+        assert known.named_after(tmp_path / name) == sorted(named_after(tmp_path / name))
+
+
+def test_a_folder_is_listed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    known = KnownFiles()
+    known.named_after(tmp_path / "a")
+    monkeypatch.setattr(os, "listdir", lambda path: pytest.fail("it was listed again"))
+    assert known.named_after(tmp_path / "b") == []
