@@ -24,7 +24,7 @@ import platformdirs
 
 from contracts.errors import UserInput
 from engine import step_claims
-from engine.cache_entries import CONTENTS, drop_damaged, entries_in, is_whole, write_entry
+from engine.cache_entries import CONTENTS, drop_damaged, entries_in, is_listed, is_whole, write_entry
 from engine.folders import GONE, PARTIAL, clock_s, remove_any, remove_folder
 
 CACHE_FOLDER = "RKNN_TTS_CACHE"
@@ -131,6 +131,8 @@ class StepCache:
         """
         entry = self._entry(key)
         try:
+            if not is_listed(entry):
+                return None
             if not is_whole(entry):
                 drop_damaged(entry)
                 return None
@@ -180,9 +182,7 @@ class StepCache:
                 + " makes."
             )
 
-        with step_claims.claimed(
-            entry.with_name(entry.name + step_claims.CLAIM), lambda: (entry / CONTENTS).exists(), waiting
-        ):
+        with step_claims.claimed(entry.with_name(entry.name + step_claims.CLAIM), lambda: is_listed(entry), waiting):
             yield
 
     def usage(self) -> Usage:

@@ -32,6 +32,23 @@ def contents_of(folder: Path) -> dict[str, list[int | str]]:
     return {path.relative_to(folder).as_posix(): [path.stat().st_size, sha256_of(path)] for path in files}
 
 
+def is_listed(entry: Path) -> bool:
+    """Whether there is a folder `entry`, by the list of its parent's names: never asked for by its own name.
+
+    A node of a file server remembers that a name was missing, and goes on saying so once another node has made it; a
+    folder that it opens it asks for anew (docs/cache.md).
+
+    Raises:
+        OSError: the parent cannot be read; not where it is missing.
+    """
+    try:
+        return any(path.name == entry.name for path in entry.parent.iterdir())
+    except OSError as error:
+        if error.errno in GONE:
+            return False
+        raise
+
+
 def is_whole(entry: Path) -> bool:
     """Whether `entry` holds exactly what it was stored with; where it is replaced meanwhile, whether the new one does.
 

@@ -115,8 +115,7 @@ def remove_any(path: Path) -> None:
 def clock_s(folder: Path) -> float:
     """What time it is where `folder` is kept, in seconds since 1970: times of its files compare with no other clock.
 
-    A node's own may differ from the file server's. Asking leaves nothing, and makes the node look at the folder's names
-    again (docs/cache.md).
+    A node's own may differ from the file server's. Asking leaves nothing.
 
     Raises:
         OSError: nothing can be written there.

@@ -82,8 +82,8 @@ class Claim:
 def claimed(path: Path, is_made: Callable[[], bool], say: Callable[[Claim], None]) -> Iterator[None]:
     """Runs the body with the claim `path`, as soon as there is no other or `is_made()`: then without it.
 
-    Also without one where none can be made, as in a folder that cannot be written. `is_made` is asked with the node's
-    view of the folder fresh, as is what the body looks for there. `say` gets the claim that is waited for, once.
+    Also without one where none can be made, as in a folder that cannot be written. `say` gets the claim that is waited
+    for, once.
     """
     holder, ended = _this_process(), threading.Event()
     release = _releaser(path, holder, ended)
