@@ -132,7 +132,7 @@ def _run(
         known.write(places.digests)
         _tell(planned, say)
         check_replaced(places)
-        against = _against(request, places)
+        against = _against(request, places, say)
         standing = standing_of(plan, places)
         prune(plan, standing, places, force=request.force)
         if request.force:
@@ -184,7 +184,7 @@ def _outcomes(plan: Plan, places: FarmPlaces) -> dict[str, JobOutcome]:
     return {job: outcome for job, outcome in found if outcome is not None}
 
 
-def _against(request: Request, places: FarmPlaces) -> Path | None:
+def _against(request: Request, places: FarmPlaces, say: Say) -> Path | None:
     """What the catalogue is compared with: as asked for, else itself as it was before this run.
 
     Raises:
@@ -193,10 +193,14 @@ def _against(request: Request, places: FarmPlaces) -> Path | None:
     if request.against is not None:
         read_catalogue(Path(request.against))
         return Path(request.against)
-    places.earlier.unlink(missing_ok=True)
     if not places.catalogue.is_file():
         return None
     shutil.copyfile(places.catalogue, places.earlier)
+    try:
+        read_catalogue(places.earlier)
+    except UserInput:  # of an earlier version of ours, or cut off
+        say.note(f"{places.catalogue}: cannot be read any more, so nothing is compared with it.")
+        return None
     return places.earlier
 
 
@@ -215,13 +219,19 @@ def _tell(planned: Planned, say: Say) -> None:
 
 
 def _farm_run(
-    plan: Plan, places: FarmPlaces, standing: Standing, outcomes: Mapping[str, JobOutcome], start_s: float
+    plan: Plan,
+    places: FarmPlaces,
+    standing: Standing,
+    outcomes: Mapping[str, JobOutcome],
+    start_s: float,
+    unknown: Ended | None = None,
 ) -> FarmRun:
+    """How far `plan` is; `unknown`: how a job ended that left no outcome, where that tells something."""
     kinds = []
     for kind in Kind:
         jobs = [job.id for job in plan.jobs if job.kind is kind]
         if jobs:
-            ended = [outcomes[job].ended if job in outcomes else Ended.LOST for job in jobs]
+            ended = [outcomes[job].ended if job in outcomes else unknown for job in jobs]
             counts = {how.value: ended.count(how) for how in Ended if how is not Ended.DONE and how in ended}
             at_hand = sum(job in standing.at_hand for job in jobs)
             kinds.append(KindCount(kind, len(jobs), at_hand, ended.count(Ended.DONE), counts))
@@ -249,7 +259,7 @@ def _report(
     code: int,
     start_s: float,
 ) -> Report:
-    run = _farm_run(plan, places, standing, _outcomes(plan, places), start_s)
+    run = _farm_run(plan, places, standing, _outcomes(plan, places), start_s, Ended.LOST)
     if code != EXIT_DONE:
         run = replace(run, log=str(places.workflow_log))
     error = fault_of(done.catalogue)
