@@ -74,7 +74,7 @@ def catalogue_folder(folder: Path, against: Path | None, say: Say) -> Catalogued
     make_folder(folder, _ELSEWHERE)
     say.step("reading what was built")
     found = gather_farm(places) if os.path.lexists(places.plan) else assembled(None, *gather_folder(folder))
-    changes = None if earlier is None else changes_since(earlier, found, str(against))
+    changes = None if earlier is None or against is None else changes_since(earlier, found, _label(against, folder))
     say.step("writing the catalogue")
     more = {} if changes is None else {CHANGES: changes}
     files = ((places.catalogue, catalogue_bytes(found, **more)), (places.page, page_html(found, changes)))
@@ -109,6 +109,11 @@ def check_replaced(places: FarmPlaces) -> None:
     """
     _check_replaced(places.catalogue, _is_catalogue)
     _check_replaced(places.page, is_page)
+
+
+def _label(against: Path, folder: Path) -> str:
+    """The earlier catalogue as seen from `folder`: the same wherever both stand."""
+    return Path(os.path.relpath(against, folder)).as_posix()
 
 
 def _check_replaced(place: Path, is_ours: Callable[[Path], bool]) -> None:

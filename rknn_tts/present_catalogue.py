@@ -7,6 +7,7 @@ from typing import Any
 
 from farm.catalogue import Catalogue, Failure, Fault
 from farm.catalogue_diff import Changes, EngineChange, Named, failure_text
+from farm.page_parts import counted
 from farm.page_sections import change_text, rules_text
 from rknn_tts.blocks import Block, Facts, Notice, Row, Table, Tone
 from rknn_tts.numbers import BYTES_PER_KB, number, size
@@ -36,14 +37,13 @@ def _failures(found: Catalogue) -> Iterator[Block]:
         yield from _more(len(causes))
     waiting = len(found.failures) - len(causes)
     if waiting:
-        yield Notice("waiting", f"{waiting} jobs were not begun, as what they need was not made.", "warn")
+        yield Notice("waiting", f"{counted(waiting, 'job')} not begun, as what it needs was not made.", "warn")
     for one in found.unplanned[:MOST_SHOWN]:
         yield Notice("left out", f"{one.checkpoint}, {one.family} {one.stage}: {one.sentence}", "warn")
     yield from _more(len(found.unplanned))
     if found.strangers:
-        others = (
-            f"{len(found.strangers)} engines here were made by no job of this plan, {found.strangers[0]} the first."
-        )
+        there = counted(len(found.strangers), "engine")
+        others = f"no job of this plan made {there} here, {found.strangers[0]} the first."
         yield Notice("note", others)
 
 
@@ -89,8 +89,7 @@ def _totals(found: Catalogue) -> Iterator[tuple[str, str]]:
     totals, measured = found.totals, found.totals.measured
     if totals.jobs:
         yield "jobs", f"{totals.done} of {totals.jobs} done"
-    of = f"{totals.voices} {'voice' if totals.voices == 1 else 'voices'}, {totals.targets} "
-    of += "target" if totals.targets == 1 else "targets"
+    of = f"{counted(totals.voices, 'voice')}, {counted(totals.targets, 'target')}"
     yield "engines", f"{totals.engines} ({of}), {size(totals.bytes / BYTES_PER_KB)}"
     verdicts = totals.verdicts
     yield "verdicts", f"{verdicts.passed} passed, {verdicts.failed} failed, {verdicts.unproven} unproven"
