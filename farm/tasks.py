@@ -68,7 +68,7 @@ def find_task(job: str, path: Path) -> Task:
             low, high = 0, file.seek(0, 2)
             while low < high:
                 start, line = _line_after((low + high) // 2, low, file)
-                identifier = line.partition(b" ")[0]
+                identifier = line.partition(b" ")[0].rstrip()
                 if identifier == wanted:
                     return _task(line, path)
                 if identifier < wanted:
