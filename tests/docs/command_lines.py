@@ -16,15 +16,21 @@ from contracts.errors import UserInput
 from contracts.targets import TARGETS
 from converters.registry import STAGES
 from converters.stages import Stage, StageOptions, find_stage
+from farm.matrix import read_matrix
 from rknn_tts.cli import NAME, build_app
+from rknn_tts.farm_rows import rows_of
 from rknn_tts.request import Request, options, request_from_make
 from rknn_tts.tune.candidates import candidates_of
+from tests.docs.pages import ROOT
 
 
 def fault_of_command(line: str) -> str:
     """What `line`, of `make` or of ./rknn-tts, would be refused for before a checkpoint is opened; "" for nothing."""
     try:
         request = request_of(line)
+        if request.command == "farm":
+            rows_of(read_matrix(ROOT / (request.matrix or "")))
+            return ""
         stage = find_stage(STAGES, request.family or "", request.stage)
         return _fault_of_options(request, stage)
     except (UserInput, typer.TyperException) as error:

@@ -71,6 +71,11 @@ NOT_RUN = (
         "command on a stand-in, and tests/bench/bench_reach.py builds the default ladders",
     ),
     _row(
+        r"(?P<command>make farm MATRIX=examples/farm/matrix\.toml)",
+        "builds the default voices of two families, for minutes: its matrix is read, docs/farm.md plans it and runs a "
+        "small one",
+    ),
+    _row(
         r"(?P<command>(make engine FAMILY=cosyvoice[23]|\./rknn-tts (engine|export) cosyvoice[23])\b.*)",
         "takes many minutes at the published sizes: it is read as the command reads it, and the tests of "
         "converters/cosyvoice2 and cosyvoice3 run small stages through the commands",
