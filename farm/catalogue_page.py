@@ -97,10 +97,13 @@ def _environment() -> Environment:
 
 
 def _badges(catalogue: Catalogue) -> Iterable[Badge]:
-    causes = sum(failure.fault is not Fault.WAITING for failure in catalogue.failures)
+    refused = sum(failure.fault is Fault.REFUSED for failure in catalogue.failures)
+    failed = sum(failure.fault not in (Fault.WAITING, Fault.REFUSED) for failure in catalogue.failures)
     yield Badge(counted(len(catalogue.engines), "engine"), "good" if catalogue.engines else "warn")
-    if causes:
-        yield Badge(f"{causes} failed", "bad")
+    if failed:
+        yield Badge(f"{failed} failed", "bad")
+    if refused:
+        yield Badge(f"{refused} refused", "warn")
     if catalogue.unplanned:
         yield Badge(f"{len(catalogue.unplanned)} left out", "warn")
     if catalogue.totals.verdicts.unproven:

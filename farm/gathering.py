@@ -101,12 +101,13 @@ def _is_done(job: str, ran: Mapping[str, Ran]) -> bool:
 
 
 def _failed_jobs(jobs: Sequence[Job], ran: Mapping[str, Ran], places: FarmPlaces) -> Iterator[Failure]:
+    known = {job.id: job for job in jobs}
     for job in jobs:
         if _is_done(job.id, ran):
             continue
         log = places.log(job.id)
         found = ran[job.id].outcome if job.id in ran else None
-        fault, sentence = _why(job, found, read_died(places.died(job.id)), ran)
+        fault, sentence = _why(job, found, read_died(places.died(job.id)), known, ran)
         yield Failure(
             fault,
             sentence,
@@ -116,15 +117,27 @@ def _failed_jobs(jobs: Sequence[Job], ran: Mapping[str, Ran], places: FarmPlaces
         )
 
 
-def _why(job: Job, found: JobOutcome | None, died: Died | None, ran: Mapping[str, Ran]) -> tuple[Fault, str]:
+def _why(
+    job: Job, found: JobOutcome | None, died: Died | None, jobs: Mapping[str, Job], ran: Mapping[str, Ran]
+) -> tuple[Fault, str]:
     """How `job` ended, and why."""
-    if found is not None:
+    lacking = _lacking(job, jobs, ran)
+    if found is not None and found.ended is not Ended.WAITING:
         return Fault(found.ended.value), found.sentence or f"It ended as {found.ended.value}, and does not say why."
-    if died is not None:
+    if died is not None and found is None:
         return Fault(died.ended.value), f"{died.sentence} Its other attempts left no word; run the farm again."
-    if lacking := [need for need in job.needs if not _is_done(need, ran)]:
-        return Fault.WAITING, f"It was not begun, as {lacking[0]} is not done."
+    if lacking is not None:
+        how = ran[lacking.id].outcome.ended if lacking.id in ran else Ended.LOST
+        return Fault.WAITING, f"It was not begun: its {lacking.kind.value} ended as {how.value}."
+    if found is not None:
+        return Fault.WAITING, f"{found.sentence or 'It waited.'} What it needs is done by now; run the farm again."
     return Fault.LOST, "Nothing tells how it ended: it was not begun, or was lost with its node; run the farm again."
+
+
+def _lacking(job: Job, jobs: Mapping[str, Job], ran: Mapping[str, Ran]) -> Job | None:
+    """The job that `job` waits for, itself or by others: not done, though all that it needs is; None where none is."""
+    need = next((jobs[need] for need in job.needs if need in jobs and not _is_done(need, ran)), None)
+    return None if need is None else _lacking(need, jobs, ran) or need
 
 
 def _of(job: Job) -> tuple[str, str, str, str, str, str, str | None]:
@@ -187,7 +200,7 @@ def _page_of(engine: str, pages: Sequence[str]) -> str | None:
 def _repeats(jobs: Iterable[Job], ran: Mapping[str, Ran]) -> Iterator[Repeat]:
     known = {job.id: job for job in jobs}
     for job in known.values():
-        compiled = next((need for need in job.needs if known[need].kind is Kind.COMPILE), None)
+        compiled = next((need for need in job.needs if need in known and known[need].kind is Kind.COMPILE), None)
         if job.kind is not Kind.TWICE or compiled is None or not (_is_done(job.id, ran) and _is_done(compiled, ran)):
             continue
         exports = [need for need in known[compiled].needs if _is_done(need, ran)]

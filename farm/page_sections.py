@@ -119,11 +119,10 @@ def repeats_section(repeats: Sequence[Repeat]) -> Section:
     rows = tuple(_repeat_row(repeat) for repeat in repeats)
     columns = ("of", "bytes", "files", "first on", "then on")
     same = sum(repeat.same for repeat in repeats)
-    nodes = {node for repeat in repeats for node in (repeat.measured.first_node, repeat.measured.second_node)}
     notices = [Notice("same bytes", f"{same} of {counted(len(repeats), 'set')} of engines made twice.", "good")]
     if same < len(repeats):
         notices[0] = Notice("other bytes", f"{len(repeats) - same} of {len(repeats)}: see the failures above.", "bad")
-    if len(nodes) == 1:
+    if all(repeat.measured.first_node == repeat.measured.second_node for repeat in repeats):
         notices.append(Notice("one node", "Both were made on the same node: another may make other bytes.", "warn"))
     return Section("twice", "Made twice", tuple(notices), parts=(Part(Table("What was made twice", columns, rows)),))
 

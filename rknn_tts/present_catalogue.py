@@ -7,18 +7,15 @@ from typing import Any
 
 from farm.catalogue import Catalogue, Failure, Fault
 from farm.catalogue_diff import Changes, EngineChange, Named, failure_text
-from farm.page_parts import counted
+from farm.page_parts import counted, duration, megabytes
 from farm.page_sections import change_text, rules_text
 from rknn_tts.blocks import Block, Facts, Notice, Row, Table, Tone
-from rknn_tts.numbers import BYTES_PER_KB, number, size
+from rknn_tts.numbers import BYTES_PER_KB, size
 
 CATALOGUE, CHANGES = "catalogue", "changes"
 
 MOST_SHOWN = 20
 """Rows of a list in the terminal; the page and the JSON have all of them."""
-
-_GB = 1e9
-_SECONDS_PER_HOUR = 3600.0
 
 
 def catalogue_blocks(extra: Mapping[str, Any], files: Sequence[str] = ()) -> list[Block]:
@@ -96,8 +93,8 @@ def _totals(found: Catalogue) -> Iterator[tuple[str, str]]:
     if totals.repeated:
         yield "made twice", f"{totals.same} of {totals.repeated} the same bytes, {_where(found)}"
     if measured.nodes:
-        hours = number(measured.cpu_s / _SECONDS_PER_HOUR, 3)
-        yield "took", f"{hours} hours of processors, {measured.peak_bytes / _GB:.1f} GB at most for a job"
+        took = f"{duration(measured.wall_s)} in sum, {duration(measured.cpu_s)} of processors"
+        yield "took", f"{took}, {megabytes(measured.peak_bytes)} of memory at most for a job"
         yield "nodes", ", ".join(measured.nodes)
 
 

@@ -155,16 +155,21 @@ def test_page_without_failures_says_so(tmp_path: Path) -> None:
     assert told.attributes("section", "id") == ["failures", "totals", "stage-1"]
 
 
-def test_what_was_made_twice_on_one_node_is_said_to_be(tmp_path: Path) -> None:
-    farm = FarmFolder(tmp_path / "out")
-    farm.twice("amy", "rk3588", farm.compiled("amy", "rk3588"), node="n1")
-    told = read_page(page_html(gather_farm(farm.plan().places)))
-    assert any(notice.startswith("one node") for notice in told.notices)
-
-
 def test_page_is_the_same_when_the_catalogue_is(found: Catalogue, tmp_path: Path) -> None:
     again = gather_farm(farm_at(tmp_path / "elsewhere").places)
     assert page_html(again) == page_html(found)
+
+
+def test_badges_count_what_failed_and_what_was_refused_apart(tmp_path: Path) -> None:
+    farm = FarmFolder(tmp_path / "out")
+    for number, ended in enumerate((Ended.REFUSED, Ended.REFUSED, Ended.LOST, Ended.WAITING)):
+        farm.ended(farm.job(Kind.EXPORT, f"v{number}", None), ended=ended, sentence="No.")
+    told = page_html(gather_farm(farm.plan().places)).decode()
+    assert re.findall(r'<span class="badge (\w+)">(.*?)</span>', told) == [
+        ("warn", "0 engines"),
+        ("bad", "1 failed"),
+        ("warn", "2 refused"),
+    ]
 
 
 def test_page_is_known_by_its_mark(data: bytes, tmp_path: Path) -> None:

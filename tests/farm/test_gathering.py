@@ -86,7 +86,7 @@ def test_engine_whose_verdict_failed_is_a_failure_too(farm: FarmFolder) -> None:
     assert found.engines[0].notable[0].status is Status.FAILED
 
 
-@pytest.mark.parametrize("ended", [how for how in Ended if how is not Ended.DONE])
+@pytest.mark.parametrize("ended", [how for how in Ended if how not in (Ended.DONE, Ended.WAITING)])
 def test_job_that_is_not_done_is_a_failure_with_its_sentence(farm: FarmFolder, ended: Ended) -> None:
     job = farm.job(Kind.COMPILE, "amy", "rk3588")
     farm.ended(job, ended=ended, sentence="So it was.", node="n3")
@@ -105,7 +105,19 @@ def test_job_without_an_outcome_is_lost_and_what_needs_it_waits(farm: FarmFolder
     lost, waiting = gathered(farm).failures
     assert (lost.fault, lost.job, lost.measured.node) == (Fault.LOST, export.id, None)
     assert (waiting.fault, waiting.kind) == (Fault.WAITING, "compile")
-    assert export.id in waiting.sentence
+    assert waiting.sentence == "It was not begun: its export ended as lost."
+
+
+def test_what_waits_names_the_cause_and_not_what_waits_before_it(farm: FarmFolder) -> None:
+    export = farm.job(Kind.EXPORT, "amy", None)
+    compiled = farm.job(Kind.COMPILE, "amy", "rk3588", export)
+    page = farm.job(Kind.PAGE, "amy", "rk3588", compiled)
+    farm.ended(export, ended=Ended.REFUSED, sentence="It is no voice.")
+    for job in (compiled, page):
+        farm.ended(job, ended=Ended.WAITING, sentence="It starts from what was refused.")
+    told = {failure.kind: failure.sentence for failure in gathered(farm).failures}
+    waits = "It was not begun: its export ended as refused."
+    assert told == {"export": "It is no voice.", "compile": waits, "page": waits}
 
 
 def test_job_whose_outcome_is_damaged_is_lost(farm: FarmFolder) -> None:

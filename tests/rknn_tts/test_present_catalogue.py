@@ -52,7 +52,7 @@ def test_terminal_shows_failures_first_and_totals_last(farm: FarmFolder) -> None
         "jobs:       1 of 3 done",
         "engines:    1 (1 voice, 1 target), 22 bytes",
         "verdicts:   2 passed, 0 failed, 0 unproven",
-        f"took:       {CPU_S / 3600:.5f} hours of processors, 1.5 GB at most for a job",
+        f"took:       26.0 s in sum, {CPU_S:.1f} s of processors, 1.5 GB of memory at most for a job",
         "nodes:      n1",
         "catalogue:  c.json",
         "page:       c.html",
