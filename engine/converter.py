@@ -16,6 +16,10 @@ from engine.result import ENGINE_FILE, SIMULATED_FILE
 OPTIMIZATION_LEVEL = 3
 """The toolkit's own default, every optimisation. Fixed here: any number passes without a word (toolkit-facts)."""
 
+_MAPPED_BYTES = 32 << 20
+"""From this size on a block is a mapping of its own: what glibc comes to by itself in a process that frees large ones,
+with its threshold for trimming twice as large (mallopt(3))."""
+
 _ONNX_FILE, _FEEDS_FILE, _REQUEST_FILE = "model.onnx", "feeds.npz", "request.json"
 _CALIBRATION_FILE = "calibration.npz"
 
@@ -23,8 +27,9 @@ _CALIBRATION_FILE = "calibration.npz"
 def child_environment(ours: Mapping[str, str]) -> dict[str, str]:
     """The whole environment of the converter process.
 
-    It is the same for every build, down to its length: together with fixed addresses (engine.warden) that makes the
-    addresses the same which some engines hold.
+    It is the same for every build, down to its length. What is set for malloc(3) makes the same addresses of the same
+    allocations (engine.steady_memory): a block that is freed goes back to the heap it came from, not to the thread that
+    freed it; and from what size on it is a mapping of its own does not follow what was freed before.
     """
     return {
         **passed_on(ours),
@@ -38,6 +43,10 @@ def child_environment(ours: Mapping[str, str]) -> dict[str, str]:
         "PYTHONNOUSERSITE": "1",
         # An engine holds two runs of uninitialised heap memory: filled, two builds are byte-identical (toolkit-facts).
         "MALLOC_PERTURB_": "255",
+        "GLIBC_TUNABLES": "glibc.malloc.tcache_count=0",
+        "MALLOC_MMAP_THRESHOLD_": str(_MAPPED_BYTES),
+        "MALLOC_TRIM_THRESHOLD_": str(2 * _MAPPED_BYTES),
+        "MALLOC_ARENA_MAX": "4096",
         # A machine's number of cores must not change how a folded constant is rounded. Costs no time (measured on the
         # Piper decoder: 5.1 s of user time with one and with two threads).
         "OMP_NUM_THREADS": "1",

@@ -44,7 +44,7 @@ class WorkerReport:
         disk_full: whether that was ENOSPC.
         versions: of the libraries in the converter environment.
         outputs: the ONNX's output names in order.
-        fixed_addresses: whether it ran without address randomisation.
+        fixed_addresses: whether the compiler's memory had the addresses that it has in every build.
         peak_rss_bytes: largest resident memory of the worker; 0 where it could not say.
     """
 

@@ -32,9 +32,9 @@ class BuildResult:
             the shape of the ONNX).
         versions: of "rknn-toolkit2", its libraries, "python", and "torch" ("stand-in" or a version).
         disabled_rules: fuse rules of the toolkit that were left out: those asked for, and one that crashed.
-        fixed_addresses: whether the system let it run without address randomisation. Where it does not (the default
-            seccomp profile of Docker), engines whose graph begins with a 2-D convolution differ in about 150 bytes
-            from build to build (measured, 2.3.2).
+        fixed_addresses: whether the compiler ran in memory whose addresses are always the same
+            (engine.steady_memory). Where it could not (`ulimit -v`), some 15 to 500 bytes may be others in another
+            checkout or on another machine (measured, 2.3.2).
         peak_rss_bytes, wall_s, cpu_s: what the build took.
     """
 

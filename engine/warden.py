@@ -16,6 +16,7 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import resource
 import select
 import shutil
 import signal
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
 PR_SET_CHILD_SUBREAPER = 36
 ADDR_NO_RANDOMIZE = 0x0040000  # sys/personality.h
+
+STACK_BYTES = 8 << 20
+"""The usual limit of a stack, Linux's own (`_STK_LIM`)."""
 
 KILL_PERIOD_S = 5.0
 """How long SIGKILL may take; only a process stuck inside the kernel (a dead network disk) outlives it."""
@@ -155,13 +159,16 @@ def _let_go_of_the_log() -> None:
 
 
 def _prepare() -> None:
-    """In the new process: it dies with the warden, and its addresses are the same each time.
+    """In the new process: it dies with the warden, and its memory is laid out the same each time, as far as may be.
 
-    Some engines hold uninitialised stack memory with addresses in it. A system may forbid the latter (Docker's default
-    seccomp profile does); then they are random as ever.
+    A system may forbid to switch off the randomisation of addresses (Docker's default seccomp profile does). Engines
+    are the same nevertheless (engine.steady_memory), but for a stack without a limit, which turns the layout round.
     """
     _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     ctypes.CDLL(None).personality(ADDR_NO_RANDOMIZE)
+    _, most = resource.getrlimit(resource.RLIMIT_STACK)
+    if most == resource.RLIM_INFINITY or most >= STACK_BYTES:
+        resource.setrlimit(resource.RLIMIT_STACK, (STACK_BYTES, most))
 
 
 def _prctl(option: int, value: int) -> None:

@@ -4,8 +4,8 @@
 
 The only module that imports rknn. It runs in the converter environment (Python 3.10 to 3.12, numpy 1.26), in a private
 working directory that holds the request and receives everything it writes, and imports nothing of this project but
-`torch_standin`, by path. What happened is in `result.json`, whose `step` says how far it came even after a crash.
-Exit codes:
+`torch_standin` and `steady_memory`, by path. What happened is in `result.json`, whose `step` says how far it came even
+after a crash. Exit codes:
 
     0  everything that was asked for is there
     3  a step returned a code other than 0, or raised
@@ -25,6 +25,7 @@ import errno
 import importlib.metadata
 import importlib.util
 import json
+import os
 import traceback
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -54,7 +55,9 @@ others for each row of x: it takes their rows for those of W. Where N is D it sa
 gets right, constants that are the same for every row, other rules fold as well, at the same price; but for one number
 for each x of a batch, which costs a Mul then."""
 
-_ADDR_NO_RANDOMIZE = 0x0040000  # sys/personality.h
+WORKING_FOLDER = "/proc/self/cwd"
+"""The one name of the working directory that is the same in every build. The toolkit makes the names of its files
+absolute for the compiler, and how long they are would move all that the compiler allocates behind them."""
 
 
 class StepFailed(Exception):
@@ -115,26 +118,28 @@ def main(request_path: Path) -> int:
 
 def _load_toolkit(wanted: str, journal: Journal) -> Any:
     """The class rknn.api.RKNN of the version `wanted`."""
-    standin = Path(__file__).with_name("torch_standin.py")
-    spec = importlib.util.spec_from_file_location("rknn_tts_torch_standin", standin)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    torch = module.install()
+    torch = _beside("torch_standin").install()
+    _beside("steady_memory").install(lambda steady: journal.note(fixed_addresses=steady))
+    os.getcwd = lambda: WORKING_FOLDER
     from rknn.api import RKNN
 
     versions = {name: importlib.metadata.version(name) for name in ("rknn-toolkit2", "numpy", "onnx", "onnxruntime")}
     if torch == "real":
         torch = importlib.metadata.version("torch")
-    personality = int(Path("/proc/self/personality").read_text(), 16)
-    journal.note(
-        versions={**versions, "python": sys.version.split()[0], "torch": torch},
-        fixed_addresses=bool(personality & _ADDR_NO_RANDOMIZE),
-    )
+    journal.note(versions={**versions, "python": sys.version.split()[0], "torch": torch})
     if versions["rknn-toolkit2"] != wanted:
         raise StepFailed(f"it holds rknn-toolkit2 {versions['rknn-toolkit2']}, not {wanted}")
     return RKNN
+
+
+def _beside(name: str) -> Any:
+    """The module `name` of the folder of this file, which is not on the path."""
+    spec = importlib.util.spec_from_file_location(f"rknn_tts_{name}", Path(__file__).with_name(f"{name}.py"))
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def _build(toolkit: Any, request: dict[str, Any], journal: Journal) -> None:
