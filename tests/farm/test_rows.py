@@ -49,6 +49,14 @@ def test_later_file_wins_where_both_have_the_row(tmp_path: Path) -> None:
     assert table.learnt_until_s == 5.0
 
 
+def test_room_in_the_cache_stays_known_where_the_later_file_has_not_looked(tmp_path: Path) -> None:
+    write_table(Table((ROW, EXPORT)), tmp_path / "seed.json")
+    later = replace(ROW, peak_bytes=7, cache_bytes=0), replace(EXPORT, cache_bytes=9)
+    write_table(Table(later), tmp_path / "own.json")
+    table = read_table(tmp_path / "seed.json", tmp_path / "own.json")
+    assert {(row.kind, row.cache_bytes) for row in table.rows} == {(Kind.COMPILE, 400), (Kind.EXPORT, 9)}
+
+
 @pytest.mark.parametrize(
     ("text", "why"),
     [
