@@ -105,16 +105,23 @@ def workflow_command(
 def _begun(
     command: Sequence[str], folder: Path, environment: dict[str, str], log: int
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """The command, running in a session of its own; whatever ends this context ends it, with all its jobs."""
+    """The command, running in a session of its own; whatever ends this context ends it, with all its jobs.
+
+    Its stdin ends with us, even where we are killed: then it ends itself likewise (farm/snakemake_main.py).
+    """
     os.write(log, f"\n{shlex.join(command)}\n".encode(errors="surrogateescape"))
     process = subprocess.Popen(
-        command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+        command, cwd=folder, env=environment, stdin=subprocess.PIPE, stdout=log, stderr=log, start_new_session=True
     )
     try:
         yield process
     finally:
         if process.poll() is None:
             _end(process)
+        elif process.returncode < 0:  # it was killed; the runners that it leaves are about to end
+            _wait_for_group(process.pid)
+        assert process.stdin is not None
+        process.stdin.close()
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
@@ -126,6 +133,24 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         except subprocess.TimeoutExpired:
             continue
         return
+
+
+def _wait_for_group(group: int) -> None:
+    """Waits until no process is in the process group `group`, and ends what is in it in the end by force."""
+    deadline_s = time.monotonic() + _END_PERIOD_S
+    while _signal_group(group, 0):
+        if time.monotonic() > deadline_s:
+            _signal_group(group, signal.SIGKILL)
+            return
+        time.sleep(_WATCH_S)
+
+
+def _signal_group(group: int, number: int) -> bool:
+    try:
+        os.killpg(group, number)
+    except ProcessLookupError:  # it is empty
+        return False
+    return True
 
 
 class _Progress:

@@ -7,6 +7,9 @@ Snakemake looks for executors on the path, of which the variables of the environ
 
 from __future__ import annotations
 
+import os
+import signal
+import stat
 import sys
 import threading
 from pathlib import Path
@@ -19,9 +22,29 @@ def main() -> None:
     """Runs Snakemake, which ends the process."""
     from snakemake.cli import main as snakemake
 
+    _end_with_who_started_us()
     _count_what_retries_ask_for()
     _look_again_once()
     snakemake()
+
+
+def _end_with_who_started_us() -> None:
+    """Where stdin is a pipe and we lead a process group: ends all of it, as Ctrl-C does, when the pipe does.
+
+    farm/launch.py holds its other end, and may be killed. Snakemake then cancels what it has on a cluster.
+    """
+    if not stat.S_ISFIFO(os.fstat(0).st_mode) or os.getpgrp() != os.getpid():
+        return
+    lifeline, null = os.dup(0), os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null, 0)
+    os.close(null)
+
+    def watch() -> None:
+        while os.read(lifeline, 1):
+            continue
+        os.killpg(os.getpgrp(), signal.SIGINT)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def _count_what_retries_ask_for() -> None:
