@@ -83,7 +83,8 @@ def test_failure_is_a_case_with_its_sentence(farm: FarmFolder, ended: Ended, tag
     (case,) = suite
     assert case.attrib["name"] == "compile of piper decoder, amy, rk3588"
     (found,) = case
-    assert (found.tag, found.attrib["message"], found.attrib["type"]) == (tag, "So it was.", ended.value)
+    assert (found.tag, found.attrib["type"]) == (tag, ended.value)
+    assert found.attrib["message"].startswith("So it was.")
 
 
 def test_what_was_made_twice_is_a_case_that_fails_when_the_bytes_differ(farm: FarmFolder) -> None:
