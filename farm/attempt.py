@@ -23,6 +23,9 @@ from farm.watch import Watched, watch
 CACHE_VARIABLE = "RKNN_TTS_CACHE"
 """engine/cache.py reads it."""
 
+CHECKPOINTS_FOLDER = "checkpoints"
+"""Where rknn_tts/steps.py keeps in a cache what packages carry."""
+
 NODE_VARIABLES = ("SLURMD_NODENAME", "NODE_NAME")
 """Where SLURM, and the farm's profile for Kubernetes, say on which node a job runs."""
 
@@ -149,6 +152,8 @@ def _run(job: Job, places: FarmPlaces, settings: Settings, allotment: Allotment,
     if job.kind is Kind.TWICE:
         shutil.rmtree(places.scratch / job.id, ignore_errors=True)  # of an attempt that was killed
     folder.mkdir(parents=True, exist_ok=True)
+    if job.kind is Kind.TWICE:
+        _share_checkpoints(_own_cache(job, places))
     log = places.log(job.id)
     log.parent.mkdir(parents=True, exist_ok=True)
     log.unlink(missing_ok=True)
@@ -216,7 +221,20 @@ def _environment(job: Job, places: FarmPlaces) -> Mapping[str, str]:
     """The variables that a job's commands see: ours; what is made twice finds no finished step."""
     if job.kind is not Kind.TWICE:
         return os.environ
-    return {**os.environ, CACHE_VARIABLE: str(places.scratch / job.id / "cache")}
+    return {**os.environ, CACHE_VARIABLE: str(_own_cache(job, places))}
+
+
+def _own_cache(job: Job, places: FarmPlaces) -> Path:
+    """The cache of a job that is made twice."""
+    return places.scratch / job.id / "cache"
+
+
+def _share_checkpoints(cache: Path) -> None:
+    """Let `cache` have the checkpoints that were fetched for all: they are checked by digest, and no step's result."""
+    cache.mkdir(parents=True, exist_ok=True)
+    ours = os.environ.get(CACHE_VARIABLE)
+    if ours and (Path(ours) / CHECKPOINTS_FOLDER).is_dir():
+        (cache / CHECKPOINTS_FOLDER).symlink_to(Path(ours) / CHECKPOINTS_FOLDER)
 
 
 def _made(path: Path, places: FarmPlaces) -> MadeFile:

@@ -81,5 +81,5 @@ def make_converters(jobs: Iterable[Job], say: Say) -> None:
 
 
 def use_whole_paths() -> None:
-    """Let what we start find the same places as we do."""
-    os.environ.update(whole_paths(os.environ, Path.cwd()))
+    """Let what we start find the same places as we do; also the cache that no variable names."""
+    os.environ.update(whole_paths({**os.environ, CACHE_FOLDER: str(cache_folder())}, Path.cwd()))
