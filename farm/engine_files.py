@@ -40,7 +40,7 @@ def checked_manifest(output: Path, path: str, made: MadeFile | None = None, made
         trusted = made is not None and stat.st_size == made.bytes and stat.st_mtime_ns <= made_ns
         sha256 = made.sha256 if made is not None and trusted else sha256_of(engine)
     except UserInput as error:
-        raise Damaged(_relative(str(error), output)) from error
+        raise Damaged(f"{_relative(str(error), output)} Build it again.") from error
     except OSError as error:
         raise Damaged(f"{path}: cannot be read ({error.strerror}); build it again.") from error
     name = PurePosixPath(manifest.engine.file).name

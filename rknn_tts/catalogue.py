@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from contracts.errors import EXIT_DONE, EXIT_FAILED, UserInput
+from contracts.errors import EXIT_DONE, UserInput
 from contracts.files import write_all_whole
 from farm.catalogue import SCHEMA, Catalogue, Fault, exit_code_of
 from farm.catalogue_diff import Changes, changes_since
@@ -84,16 +84,18 @@ def catalogue_folder(folder: Path, against: Path | None, say: Say) -> Catalogued
 
 def fault_of(found: Catalogue) -> str | None:
     """What is wrong with what the catalogue holds, as one sentence; None where nothing is."""
-    code = exit_code_of(found)
-    if code == EXIT_DONE:
+    if exit_code_of(found) == EXIT_DONE:
         return None
-    causes = [failure for failure in found.failures if failure.fault is not Fault.WAITING]
-    told = f"{len(causes)} failed" if causes and code == EXIT_FAILED else f"{len(causes)} refused" if causes else ""
-    parts = [told, f"{len(found.unplanned)} left out" if found.unplanned else ""]
-    parts.append(
-        f"{len(found.failures) - len(causes)} waited for what failed" if len(found.failures) > len(causes) else ""
-    )
-    return f"Not everything is as it should be: {', '.join(part for part in parts if part)}; the rest is done."
+    faults = [failure.fault for failure in found.failures]
+    refused, waiting = faults.count(Fault.REFUSED), faults.count(Fault.WAITING)
+    counts = {
+        "failed": len(faults) - refused - waiting,
+        "refused": refused,
+        "left out": len(found.unplanned),
+        "waited for what failed": waiting,
+    }
+    told = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
+    return f"Not everything is as it should be: {told}; the rest is done."
 
 
 def extra_of(done: Catalogued) -> dict[str, object]:

@@ -86,6 +86,18 @@ def test_exit_code_and_sentence_are_of_what_failed(
     assert (farm.output / "catalogue.json").is_file()
 
 
+def test_sentence_counts_what_failed_apart_from_what_was_refused_and_what_waits(
+    farm: FarmFolder, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bad = farm.job(Kind.EXPORT, "bad", None)
+    farm.ended(bad, ended=Ended.REFUSED, sentence="It is no voice.")
+    farm.job(Kind.COMPILE, "bad", "rk3588", bad)
+    farm.ended(farm.job(Kind.EXPORT, "worse", None), ended=Ended.FAILED, sentence="It is worse.")
+    farm.plan()
+    _, _, err = printed(capsys, farm.output)
+    assert "1 failed, 1 refused, 1 waited for what failed; the rest is done." in err
+
+
 def test_against_tells_what_changed_in_json_page_and_terminal(
     farm: FarmFolder, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
