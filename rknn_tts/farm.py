@@ -39,6 +39,8 @@ from rknn_tts.request import Request
 FARM = "farm"
 """Key of `Report.extra`."""
 
+NOTHING_AT_HAND = Standing({}, {}, frozenset())
+
 
 @dataclass(frozen=True)
 class KindCount:
@@ -110,7 +112,7 @@ def _dry(request: Request, matrix: Matrix, places: FarmPlaces, start_s: float, s
     say.step("planning")
     planned = plan_of(matrix, read_known(places.digests), force=request.force)
     _tell(planned, say)
-    standing = Standing({}, {}, frozenset()) if request.force else standing_of(planned.plan, places)
+    standing = NOTHING_AT_HAND if request.force else standing_of(planned.plan, places)
     left = replace(planned.plan, jobs=tuple(job for job in planned.plan.jobs if job.id not in standing.at_hand))
     cores = request.cores or len(os.sched_getaffinity(0))
     paper = on_paper(left, read_table(SEED, places.measured), cores, _memory_bytes(request))
@@ -122,6 +124,7 @@ def _run(
     request: Request, matrix: Matrix, places: FarmPlaces, profile: Profile | None, start_s: float, say: Say
 ) -> Report:
     plan: Plan | None = None
+    standing = NOTHING_AT_HAND
     try:
         use_whole_paths()
         fetch_packages(rows_of(matrix), say)
@@ -136,12 +139,12 @@ def _run(
         standing = standing_of(plan, places)
         prune(plan, standing, places, force=request.force)
         if request.force:
-            standing = Standing({}, {}, frozenset())
+            standing = NOTHING_AT_HAND
         write_plan(plan, places.plan)
         code = _work(request, planned, standing, places, profile, say)
         done = catalogue_folder(places.output, against, say)
     except KeyboardInterrupt:
-        return _interrupted(request, plan, places, start_s)
+        return _interrupted(request, plan, places, standing, start_s)
     return _report(request, plan, places, standing, done, code, start_s)
 
 
@@ -157,7 +160,7 @@ def _work(
     if profile is None or not profile.elsewhere:
         make_converters(left, say)
     python = farm_python(say)
-    _learn(planned.plan, places)
+    _learn(planned.plan, places, {**standing.at_hand, **standing.ended})
     say.step(f"{len(jobs) - len(left)} of {len(jobs)} jobs done")
     try:
         return run_workflow(
@@ -169,19 +172,20 @@ def _work(
             say=say.step,
         )
     finally:
-        _learn(planned.plan, places)
+        _learn(planned.plan, places, _outcomes(planned.plan, places, standing))
 
 
-def _learn(plan: Plan, places: FarmPlaces) -> None:
+def _learn(plan: Plan, places: FarmPlaces, outcomes: Mapping[str, JobOutcome]) -> None:
     """Bring the table up to date of what jobs take."""
-    outcomes = _outcomes(plan, places)
     own = read_table(places.measured)
     write_table(brought_up_to_date(own, places.output, plan.jobs, outcomes.values()), places.measured)
 
 
-def _outcomes(plan: Plan, places: FarmPlaces) -> dict[str, JobOutcome]:
-    found = ((job.id, read_outcome(places.outcome(job.id))) for job in plan.jobs)
-    return {job: outcome for job, outcome in found if outcome is not None}
+def _outcomes(plan: Plan, places: FarmPlaces, standing: Standing) -> dict[str, JobOutcome]:
+    """The outcomes that there are now; those that were at hand are not read again."""
+    left = (job.id for job in plan.jobs if job.id not in standing.at_hand)
+    found = ((job, read_outcome(places.outcome(job))) for job in left)
+    return {**standing.at_hand, **{job: outcome for job, outcome in found if outcome is not None}}
 
 
 def _against(request: Request, places: FarmPlaces, say: Say) -> Path | None:
@@ -190,9 +194,11 @@ def _against(request: Request, places: FarmPlaces, say: Say) -> Path | None:
     Raises:
         UserInput: it cannot be read, which is said before anything is built.
     """
+    named = Path(request.against) if request.against is not None else places.catalogue
     if request.against is not None:
-        read_catalogue(Path(request.against))
-        return Path(request.against)
+        read_catalogue(named)
+        if not (places.catalogue.exists() and named.samefile(places.catalogue)):  # which this run replaces
+            return named
     if not places.catalogue.is_file():
         return None
     shutil.copyfile(places.catalogue, places.earlier)
@@ -239,14 +245,14 @@ def _farm_run(
     return FarmRun(plan.matrix, str(places.output), tuple(kinds), len(plan.unplanned), seconds)
 
 
-def _interrupted(request: Request, plan: Plan | None, places: FarmPlaces, start_s: float) -> Report:
+def _interrupted(request: Request, plan: Plan | None, places: FarmPlaces, standing: Standing, start_s: float) -> Report:
     sentence = "Interrupted: nothing was started."
     extra: dict[str, object] = {}
     if plan is not None:
-        outcomes = _outcomes(plan, places)
+        outcomes = _outcomes(plan, places, standing)
         done = sum(outcome.ended is Ended.DONE for outcome in outcomes.values())
         sentence = f"Interrupted: {done} of {len(plan.jobs)} jobs are done and stay; the same command does the rest."
-        extra[FARM] = _farm_run(plan, places, Standing({}, {}, frozenset()), outcomes, start_s)
+        extra[FARM] = _farm_run(plan, places, standing, outcomes, start_s)
     return Report(request, EXIT_INTERRUPTED, sentence, extra=extra)
 
 
@@ -259,7 +265,7 @@ def _report(
     code: int,
     start_s: float,
 ) -> Report:
-    run = _farm_run(plan, places, standing, _outcomes(plan, places), start_s, Ended.LOST)
+    run = _farm_run(plan, places, standing, _outcomes(plan, places, standing), start_s, Ended.LOST)
     if code != EXIT_DONE:
         run = replace(run, log=str(places.workflow_log))
     error = fault_of(done.catalogue)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -17,6 +18,7 @@ from pathlib import Path
 
 from contracts.errors import UserInput
 from contracts.files import digests_from, sha256_of
+from engine.environment import CONVERTER_PYTHON
 from environments.locks import TOOLKIT_PREFIX, read_lock
 from farm.jobs import ENGINES, EXPORTS, Job, Kind, Plan, Unplanned
 from farm.matrix import PACKAGE, Cuts, Matrix
@@ -68,7 +70,7 @@ def plan_of(matrix: Matrix, known: KnownFiles, *, force: bool = False) -> Planne
             place; one sentence, and nothing is planned.
     """
     toolkit = toolkit_of(matrix)
-    maker = _Maker(matrix, toolkit, force)
+    maker = _Maker(matrix, toolkit, _toolkit_digest(toolkit), force)
     unplanned: list[Unplanned] = []
     notes: list[str] = []
     extras = frozenset[str]()
@@ -95,6 +97,7 @@ class _Maker:
 
     matrix: Matrix
     toolkit: str
+    toolkit_digest: str
     force: bool
     jobs: dict[str, Job] = field(default_factory=dict)
     _taken: dict[tuple[str, str, str, str], tuple[str, str]] = field(default_factory=dict)
@@ -172,7 +175,7 @@ class _Maker:
             Kind.COMPILE,
             (self._command(*words, HERE),),
             folder,
-            _id(Kind.COMPILE, export.id, *words, folder, _lock_digest(self.toolkit), _code(ROOMS)),
+            _id(Kind.COMPILE, export.id, *words, folder, self.toolkit_digest, _code(ROOMS)),
             target,
         )
 
@@ -264,6 +267,6 @@ def _is_hidden(path: Path) -> bool:
     return any(part.startswith(".") for part in path.relative_to(ROOT).parts)
 
 
-@cache
-def _lock_digest(toolkit: str) -> str:
-    return read_lock(ROOT, f"{TOOLKIT_PREFIX}{toolkit}").digest
+def _toolkit_digest(toolkit: str) -> str:
+    """What is known of the converter environment before it is made: its lock, and where a user's own stands."""
+    return " ".join((read_lock(ROOT, f"{TOOLKIT_PREFIX}{toolkit}").digest, os.environ.get(CONVERTER_PYTHON, "")))

@@ -245,6 +245,9 @@ def test_the_catalogue_is_compared_with_the_one_before_or_with_the_one_that_is_n
     assert "newly failed" not in text(report)
     report, _ = said(request(tmp_path, against=str(tmp_path / "first.json")))
     assert "newly failed: export of piper decoder, c" in text(report)
+    workflow.ends = lambda job: Ended.DONE
+    report, _ = said(request(tmp_path, against=str(tmp_path / "out/catalogue.json")))
+    assert "mended: export of piper decoder, c" in text(report)
 
 
 def test_what_is_compared_with_is_read_before_anything_is_built(tmp_path: Path, workflow: Workflow) -> None:

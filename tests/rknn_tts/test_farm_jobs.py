@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from contracts.errors import UserInput
+from engine.environment import CONVERTER_PYTHON
+from environments.locks import read_lock
 from farm.jobs import Kind
 from rknn_tts import farm_jobs
 from rknn_tts.farm_jobs import plan_of
@@ -141,10 +143,16 @@ def test_an_export_outlives_another_toolkit_and_an_engine_does_not(folder: Path)
         assert (found[0] == found[1]) is same
 
 
-def test_ids_hold_the_lock_of_the_toolkit(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ids_hold_the_lock_of_the_toolkit_and_an_environment_of_ones_own(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     before = of_kind(planned(folder, PIPER), Kind.COMPILE)
-    monkeypatch.setattr(farm_jobs, "_lock_digest", lambda toolkit: "other")
-    assert {job.id for job in before}.isdisjoint(job.id for job in of_kind(planned(folder, PIPER), Kind.COMPILE))
+    with monkeypatch.context() as patch:
+        patch.setattr(farm_jobs, "read_lock", lambda root, name: read_lock(root, name)._replace(digest="other"))
+        changed = of_kind(planned(folder, PIPER), Kind.COMPILE)
+    monkeypatch.setenv(CONVERTER_PYTHON, "/mine/bin/python")
+    for other in (changed, of_kind(planned(folder, PIPER), Kind.COMPILE)):
+        assert {job.id for job in before}.isdisjoint(job.id for job in other)
 
 
 def test_steps_are_done_again_when_that_is_asked_for_and_ids_stay(folder: Path) -> None:
