@@ -9,7 +9,7 @@ from contracts.manifest import EngineFile, Manifest, OnnxTwin, SetManifest, Tool
 from contracts.verdicts import Measurement
 from farm.jobs import Job, Kind
 from farm.learning import brought_up_to_date
-from farm.manifest_rows import OWN_BYTES, OWN_S, from_manifests
+from farm.manifest_rows import OWN_BYTES, OWN_TIMES, from_manifests
 from farm.outcomes import Ended, JobOutcome
 from farm.rows import Table
 from tests.contracts.samples import MANIFEST, SHA
@@ -68,7 +68,8 @@ def test_engines_of_a_job_are_one_row(tmp_path: Path) -> None:
     (tmp_path / JOB.folder / "piper-decoder.set.json").write_text(manifest_text(SetManifest(("w128.json",))))
     (row,) = from_manifests(tmp_path, [JOB]).rows
     assert (row.kind, row.width, row.target, row.checkpoint_bytes) == (Kind.COMPILE, "", "rk3588", 63_201_294)
-    assert (row.times, row.wall_s, row.largest_wall_s, row.cpu_s) == (1, OWN_S + 10.0, OWN_S + 10.0, OWN_S + 9.0)
+    assert (row.times, row.wall_s, row.largest_wall_s) == (1, OWN_TIMES * 10.0, OWN_TIMES * 10.0)
+    assert (row.cpu_s, row.largest_cpu_s) == (OWN_TIMES * 9.0, OWN_TIMES * 9.0)
     assert row.peak_bytes == OWN_BYTES + 900_000_000  # one is built after the other
     assert row.disk_bytes == left
 

@@ -78,9 +78,9 @@ def test_voices_on_paper_are_of_a_size_that_was_measured() -> None:
     assert MEDIUM_BYTES in sizes
 
 
-def test_command_prints_the_table() -> None:
+def test_command_prints_the_table_of_the_page() -> None:
     told = subprocess.run(
         [sys.executable, "-m", "farm.piper_paper"], cwd=ROOT, check=True, capture_output=True, text=True
     ).stdout
-    assert told == paper_table(read_table(SEED))
     assert f"{VOICES:,} voices for 5 SoCs" in told
+    assert told in (ROOT / "docs" / "farm.md").read_text(encoding="utf-8")
