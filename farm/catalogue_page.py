@@ -17,6 +17,7 @@ from cost.aperture import MIB
 from farm.catalogue import Catalogue, EngineEntry, Fault
 from farm.catalogue_diff import Changes
 from farm.page_parts import (
+    FROM_FOURTH,
     UNKNOWN,
     Badge,
     Row,
@@ -128,7 +129,7 @@ def _voice(name: str, engines: Sequence[EngineEntry]) -> Voice:
     badges = [Badge(f"{failed} failed", "bad")] if failed else []
     badges += [Badge(f"{unproven} unproven", "warn")] if unproven else []
     source = engines[0].source
-    return Voice(name, what, tuple(badges), Table(source, _COLUMNS, tuple(map(_row, engines)), "engines"))
+    return Voice(name, what, tuple(badges), Table(source, _COLUMNS, tuple(map(_row, engines)), FROM_FOURTH))
 
 
 def _row(entry: EngineEntry) -> Row:

@@ -9,6 +9,9 @@ from urllib.parse import quote
 
 UNKNOWN = "-"
 
+FROM_THIRD, FROM_FOURTH = "from-third", "from-fourth"
+"""Classes of the style sheet (pages/style.css): tables whose columns hold numbers from there on."""
+
 MOST_LISTED = 200
 """Rows of a list that may have a row for each of thousands of engines; catalogue.json has all of them."""
 
@@ -46,7 +49,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Table:
-    """A table; `kind` is its class in the style sheet, which says what columns hold numbers."""
+    """A table; `kind` is its class in the style sheet: from which column on it holds numbers."""
 
     caption: str
     columns: tuple[str, ...]

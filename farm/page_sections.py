@@ -9,6 +9,7 @@ from contracts.verdicts import Status, Verdict
 from farm.catalogue import Catalogue, EngineEntry, Failure, Fault, Repeat
 from farm.catalogue_diff import RULES, Changes, Difference, EngineChange, Named, failure_text
 from farm.page_parts import (
+    FROM_THIRD,
     Notice,
     Part,
     Row,
@@ -35,14 +36,14 @@ def failures_section(catalogue: Catalogue) -> Section:
     columns = ("what", "how", "why", "node", "log")
     parts = []
     if causes:
-        parts.append(Part(Table(counted(len(causes), "failure"), columns, tuple(map(_failure_row, causes)), "prose")))
+        parts.append(Part(Table(counted(len(causes), "failure"), columns, tuple(map(_failure_row, causes)))))
     if catalogue.unplanned:
         rows = [Row((one.checkpoint, f"{one.family} {one.stage}", one.sentence), "warn") for one in catalogue.unplanned]
         caption = f"{counted(len(rows), 'checkpoint')} that no job was made of"
-        parts.append(Part(Table(caption, ("checkpoint", "stage", "why"), tuple(rows), "prose")))
+        parts.append(Part(Table(caption, ("checkpoint", "stage", "why"), tuple(rows))))
     if waiting:
         caption = f"{counted(len(waiting), 'job')} that waited for one of these"
-        parts.append(listed(caption, columns, [_failure_row(one) for one in waiting], "prose", folded=True))
+        parts.append(listed(caption, columns, [_failure_row(one) for one in waiting], folded=True))
     notices = (
         () if parts else (Notice("none", "Every engine that was asked for is here, as its manifest says.", "good"),)
     )
@@ -56,7 +57,7 @@ def changes_section(changes: Changes) -> Section:
         if changed:
             rows = [row for change in changed for row in _change_rows(change, tone)]
             columns = ("engine", "figure", "before", "now", "change")
-            parts.append(listed(f"{counted(len(changed), 'engine')} {caption}", columns, rows, "changes"))
+            parts.append(listed(f"{counted(len(changed), 'engine')} {caption}", columns, rows, FROM_THIRD))
     for caption, named, tone in (
         ("newly failed", changes.failed, "bad"),
         ("mended", changes.mended, "good"),
@@ -110,7 +111,7 @@ def totals_section(catalogue: Catalogue) -> Section:
     parts = [_stages_part(catalogue.engines)] if catalogue.engines else []
     if unproven := _unproven_rows(catalogue.engines):
         columns = ("gate", "stage", "engines", "of one of them")
-        parts.append(Part(Table("What only a board can tell", columns, unproven, "prose")))
+        parts.append(Part(Table("What only a board can tell", columns, unproven)))
     return Section("totals", "Totals", facts=tuple(facts), parts=tuple(parts))
 
 
@@ -154,7 +155,7 @@ def _change_rows(change: EngineChange, tone: str) -> Iterator[Row]:
 
 def _named_part(caption: str, named: Sequence[Named], tone: str) -> Part:
     rows = [Row((one.what, one.told), tone) for one in named]
-    return listed(f"{len(rows)} {caption}", ("what", "file or reason"), rows, "prose", folded=not tone)
+    return listed(f"{len(rows)} {caption}", ("what", "file or reason"), rows, folded=not tone)
 
 
 def _bytes_row(change: EngineChange) -> Row:
@@ -169,7 +170,7 @@ def _stages_part(engines: Iterable[EngineEntry]) -> Part:
         groups.setdefault((stage_title(entry), entry.target), []).append(entry)
     rows = tuple(_stage_row(stage, target, group) for (stage, target), group in sorted(groups.items()))
     columns = ("stage", "target", "engines", "voices", "size", "ms a run", "of real time", "simulator, dB")
-    return Part(Table("By stage and target (least to most, modelled)", columns, rows, "engines"))
+    return Part(Table("By stage and target (least to most, modelled)", columns, rows, FROM_THIRD))
 
 
 def _stage_row(stage: str, target: str, group: Sequence[EngineEntry]) -> Row:
