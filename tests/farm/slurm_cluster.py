@@ -27,8 +27,9 @@ DAEMON_FOLDERS = ("/usr/sbin", "/sbin")
 """Where Debian has the daemons: not on every user's path."""
 
 NODES = ("n1", "n2")
+NODE_CPUS = 2
 NODE_MEMORY_MB = 8000
-"""What SLURM thinks a node has. Both are this machine, and no test needs a tenth of it."""
+"""What SLURM thinks a node has, whatever this machine has, which both nodes are."""
 
 KEY_BYTES = 64
 START_TIMEOUT_S = 30.0
@@ -54,12 +55,13 @@ ProctrackType=proctrack/pgid
 TaskPlugin=task/none
 SelectType=select/cons_tres
 SelectTypeParameters=CR_CPU_Memory
+SlurmdParameters=config_overrides
 SchedulerParameters=batch_sched_delay=0,sched_min_interval=0,sched_interval=1,bf_interval=1
 PriorityType=priority/basic
 ReturnToService=2
 SlurmdTimeout=5
 KillWait=1
-NodeName={nodes} NodeHostname={host} NodeAddr=127.0.0.1 Port=[{ports}] CPUs=1 RealMemory={memory}
+NodeName={nodes} NodeHostname={host} NodeAddr=127.0.0.1 Port=[{ports}] CPUs={cpus} RealMemory={memory}
 PartitionName=farm Nodes={nodes} Default=YES MaxTime=INFINITE State=UP
 """
 
@@ -69,13 +71,32 @@ def is_installed() -> bool:
     return all(_program(name) for name in PROGRAMS)
 
 
+@dataclass(frozen=True)
+class Record:
+    """What SLURM knows of a job that has ended.
+
+    Attributes:
+        comment: as Snakemake's executor writes it: `rule_KIND_wildcards_JOB`.
+        node, state: where and how it ended.
+        exclusive: whether it had its node to itself.
+        began, ended: on the clock, to the second, as SLURM writes them; such texts are in the order of time.
+    """
+
+    comment: str
+    node: str
+    state: str
+    exclusive: bool
+    began: str
+    ended: str
+
+
 @dataclass
 class Cluster:
     """A cluster that runs.
 
     Attributes:
         folder: all its files, the daemons' logs among them.
-        environment: the variable that makes SLURM's commands speak to it.
+        environment: the variables that make SLURM's commands speak to it.
         nodes: the warden of each node's slurmd, by the node's name.
     """
 
@@ -92,6 +113,12 @@ class Cluster:
         """What SLURM says of each node: idle, mixed, allocated, down, and a `*` behind it where it does not answer."""
         lines = self.ask("sinfo", "--noheader", "--Node", "--format=%N %t").splitlines()
         return dict(line.split() for line in lines)
+
+    def records(self) -> list[Record]:
+        """All jobs, in the order in which they were submitted."""
+        lines = self.ask("squeue", "--states=all", "--noheader", "--sort=i", "--format=%k|%N|%T|%h|%S|%e").splitlines()
+        rows = [line.split("|") for line in lines]
+        return [Record(row[0], row[1], row[2], row[3] == "NO", row[4], row[5]) for row in rows]
 
     def lose(self, node: str) -> None:
         """Take a node away as a power cut would: all its processes are gone at once, and nobody says a word.
@@ -116,7 +143,10 @@ def slurm_cluster(folder: Path) -> Iterator[Cluster]:
     _write_key(folder / "munge.key")
     configuration = folder / "slurm.conf"
     configuration.write_text(_configuration(folder))
-    environment = {"SLURM_CONF": str(configuration)}
+    environment = {
+        "SLURM_CONF": str(configuration),
+        "PATH": f"{_bin(folder, configuration)}{os.pathsep}{os.environ['PATH']}",
+    }
     with ExitStack() as running:
 
         def start(name: str, *command: str) -> subprocess.Popen[bytes]:
@@ -147,6 +177,7 @@ def _configuration(folder: Path) -> str:
         folder=folder,
         nodes=",".join(NODES),
         ports=",".join(map(str, ports)),
+        cpus=NODE_CPUS,
         memory=NODE_MEMORY_MB,
     )
 
@@ -155,6 +186,20 @@ def _munge_files(folder: Path) -> list[str]:
     """munged's options for files of its own. `--force`: it distrusts folders that others may write above."""
     kinds = {"socket": "socket", "key-file": "key", "pid-file": "pid", "log-file": "log", "seed-file": "seed"}
     return ["--force", *(f"--{option}={folder}/munge.{ending}" for option, ending in kinds.items())]
+
+
+def _bin(folder: Path, configuration: Path) -> Path:
+    """A folder with an srun that knows where its configuration is, for those who call it without our variables.
+
+    Snakemake's executor takes all variables of SLURM's away before it calls srun; on a cluster it then finds
+    /etc/slurm/slurm.conf.
+    """
+    made = folder / "bin"
+    made.mkdir()
+    srun = made / "srun"
+    srun.write_text(f'#!/bin/sh\nSLURM_CONF="{configuration}" exec {_path("srun")} "$@"\n', encoding="utf-8")
+    srun.chmod(0o755)
+    return made
 
 
 def _write_key(path: Path) -> None:
@@ -187,6 +232,7 @@ def _daemon(
             stderr=subprocess.STDOUT,
             pass_fds=(status_write,),
             env=_with(environment),
+            start_new_session=True,  # what ends the tests' process group shall not end the warden before its work
         )
     os.close(status_write)
     try:

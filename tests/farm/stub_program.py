@@ -55,8 +55,10 @@ def deed(options: argparse.Namespace, *, first: bool) -> int:
     if do == "slow":
         time.sleep(0.3)
         return done(options)
-    if do == "hang":
+    if do == "hang" or (do == "hang-first" and first):
         time.sleep(600)
+    if do == "hang-first":
+        return done(options)
     if do == "fail":
         return report(1, f"A gate failed on {name}.")
     if do == "refuse":
