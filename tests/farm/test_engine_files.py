@@ -40,7 +40,8 @@ def test_engine_is_not_read_when_it_is_older_than_the_outcome(engine: Path, monk
 def test_engine_of_another_size_is_damaged_however_old_it_is(engine: Path) -> None:
     made = MadeFile(engine.name, sha256_of(engine), engine.stat().st_size)
     engine.write_bytes(b"RKNN")
-    with pytest.raises(Damaged, match="is not the engine that its manifest tells of"):
+    told = f"is not the engine that its manifest tells of .its digest is {sha256_of(engine)[:16]}"
+    with pytest.raises(Damaged, match=told):
         checked_manifest(engine.parent, engine.name, made, engine.stat().st_mtime_ns)
 
 
