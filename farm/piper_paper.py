@@ -1,7 +1,7 @@
 """Every public voice of Piper for every target, on paper; `python -m farm.piper_paper` prints docs/farm.md's table.
 
-No voice is looked at. Each is taken to be of medium quality, as most of them are: one of high quality is 1.8 times as
-large and takes longer, one of x_low quality is a third and takes less.
+No voice is looked at. Each is taken to be of medium quality. How many are of which quality matters: one of high quality
+is 1.8 times as large and takes several times as long, one of x_low quality is a third as large and takes less.
 """
 
 from __future__ import annotations
