@@ -31,7 +31,8 @@ NATIVE_CALLS = ("RKNNCompiler_build", "RKNNCompiler_build_dynshape")
 """Its functions that make an engine (2.3.2 and 2.5.0)."""
 
 LIBRARY_CEILING, WAITING_CEILING, CALL_CEILING = 0x6D00_0000_0000, 0x6C00_0000_0000, 0x6B00_0000_0000
-"""Below the first of them the library is mapped, below the last one all that the call maps; 2^40 bytes lie between two.
+SPAN_BYTES = 1 << 40
+"""The library is mapped below the first of them, all that the call maps below the last one, `SPAN_BYTES` apart.
 
 On x86-64 Linux maps downwards from below 2^47, with the widest randomisation (2^32 pages) from 0x7000_0000_0000 at
 least; the program and its first heap end at 0x6556_0000_0000 at most (2/3 of 2^47, and as much randomisation)."""
@@ -97,15 +98,15 @@ def run_steadily(call: Callable[[], Any], note: Callable[[bool], object] = lambd
 
     Args:
         call: what to run.
-        note: told before whether its heap is such memory. It is not where the address space is limited (`ulimit -v`)
-            or has fewer than 47 bits; then the call is run all the same.
+        note: told before whether its heap is such memory. It is not where the address space is limited (`ulimit -v`),
+            has fewer than 47 bits, or is handed out from its lower end; then the call is run all the same.
     """
     returned: list[Any] = []
     raised: list[BaseException] = []
 
     def run() -> None:
         try:
-            note(_heap_address() < CALL_CEILING)
+            note(_is_below(CALL_CEILING, _heap_address()))
             returned.append(call())
         except BaseException as error:  # noqa: BLE001 - raised again below
             raised.append(error)
@@ -136,9 +137,11 @@ def _used_heaps_taken() -> Iterator[None]:
 
     try:
         filled = fill(WAITING_CEILING)
-        while filled and len(waiting) < _WAITING_THREADS and not any(a < WAITING_CEILING for a in addresses):
+        while filled and len(waiting) < _WAITING_THREADS:
             waiting.append(_started(wait, WAITING_STACK_BYTES))
             seen.acquire()
+            if _is_below(WAITING_CEILING, addresses[-1]):
+                break
         yield
     finally:
         go_on.set()
@@ -154,6 +157,11 @@ def _started(run: Callable[[], None], stack_bytes: int) -> threading.Thread:
     finally:
         threading.stack_size(before)
     return thread
+
+
+def _is_below(ceiling: int, address: int) -> bool:
+    """Whether `address` is of what was handed out after all above `ceiling` was taken."""
+    return ceiling - SPAN_BYTES <= address < ceiling
 
 
 def _heap_address() -> int:
