@@ -92,6 +92,16 @@ NOT_RUN = (
         r"\.venv/bin/python (?P<program>decode_qwen3\.py) .+",
         "needs Qwen3's engines: tests/docs/test_decode_qwen3.py runs the program over small ones",
     ),
+    _row(
+        r"(?P<command>make farm MATRIX=examples/farm/matrix\.toml PROFILE=slurm)",
+        "needs a cluster, and minutes: it is read as the command reads it, and tests/farm/test_slurm.py runs `rknn-tts "
+        "farm` by that profile on a SLURM of this machine",
+    ),
+    _row(
+        r"(podman (build|push)|kubectl (apply|logs)) .+",
+        "needs podman, a registry or a cluster: tests/farm/test_kubernetes.py holds example, image and profile "
+        "together, and runs the profile on a stand-in of a cluster",
+    ),
 )
 
 

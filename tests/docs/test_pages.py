@@ -25,8 +25,9 @@ THEIRS = {
     "reference-flags.md": {flag for flags in REFERENCE.values() for flag in flags} | {"--global-stats"},
     "plans.md": {"--session-option"},
     "ci.md": {"--check", "--strict"},
+    "farm-clusters.md": {"--exclude", "--exclusive", "--file", "--filename", "--follow", "--namespace", "--tag"},
 }
-"""By page, options of others: of the reference that it translates, of sha256sum."""
+"""By page, options of others: of the reference that it translates, of sha256sum, SLURM, podman and kubectl."""
 
 _OPTION = re.compile(r"(?<![\w-])--[a-z]+(?:-[a-z]+)*")
 _VARIABLE = re.compile(r"RKNN_TTS_[A-Z_]+")

@@ -40,6 +40,9 @@ _JOB = re.compile(r"/apis/batch/v1/namespaces/farm/jobs(?:/(?P<name>[^/]+))?(?P<
 _POD = re.compile(r"/api/v1/namespaces/farm/pods(?:/(?P<name>[^/]+))?(?P<log>/log)?")
 _SECRET = re.compile(r"/api/v1/namespaces/farm/secrets(?:/(?P<name>[^/]+))?")
 
+_RESOURCE = re.compile(r"/.+/namespaces/farm/(?P<resource>\w+)(?:/(?P<name>[^/]+)(?P<part>/\w+)?)?")
+_VERBS = {"POST": "create", "GET": "get", "DELETE": "delete"}
+
 
 @dataclass
 class Pod:
@@ -127,6 +130,7 @@ class Kubernetes:
         deleted: the names of jobs that were deleted.
         secrets: how many there are.
         faults: status codes with which the next requests for a job's state are answered.
+        asked: what was asked for, as a role's rules name it: (verb, resource).
         mistakes: requests that nobody should make.
     """
 
@@ -136,6 +140,7 @@ class Kubernetes:
     deleted: set[str] = field(default_factory=set)
     secrets: int = 0
     faults: list[int] = field(default_factory=list)
+    asked: set[tuple[str, str]] = field(default_factory=set)
     mistakes: list[str] = field(default_factory=list)
     lock: threading.RLock = field(default_factory=threading.RLock)
 
@@ -197,6 +202,9 @@ class Kubernetes:
     def answer(self, method: str, path: str, query: dict[str, list[str]], body: Any) -> tuple[int, Any]:
         """The status and the object, or the text, with which a request is answered."""
         with self.lock:
+            if found := _RESOURCE.fullmatch(path):
+                verb = _VERBS[method] if found["name"] or method != "GET" else "list"
+                self.asked.add((verb, found["resource"] + (found["part"] or "")))
             if found := _SECRET.fullmatch(path):
                 self.secrets += {"POST": 1, "DELETE": -1}[method]
                 return 201 if method == "POST" else 200, body or {}

@@ -5,6 +5,7 @@ It was not tried on a real one. What the stand-in answers is what Kubernetes doc
 
 from __future__ import annotations
 
+import re
 import shutil
 import threading
 import time
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import yaml
 
 from farm.jobs import Job, Kind
 from farm.launch import run_workflow
@@ -20,7 +22,9 @@ from farm.outcomes import Ended
 from tests.farm.kubernetes_stand_in import Kubernetes, Pod, kubernetes
 from tests.farm.stub_farms import SMALL_MB, StubFarm, job, stub_farm
 
-PROFILE = Path(__file__).resolve().parents[2] / "farm" / "profiles" / "kubernetes"
+ROOT = Path(__file__).resolve().parents[2]
+PROFILE = ROOT / "farm" / "profiles" / "kubernetes"
+EXAMPLE = list(yaml.safe_load_all((ROOT / "examples" / "farm" / "kubernetes.yaml").read_text(encoding="utf-8")))
 
 PATIENCE_S = 100.0
 MARGIN = 1.2
@@ -166,3 +170,36 @@ def test_cluster_is_left_as_it_was_when_the_workflow_has_ended(run: Run) -> None
     left = {pod.job for pod in run.cluster.pods.values() if not pod.lost} - run.cluster.deleted
     assert left == set()
     assert run.cluster.secrets == 0
+
+
+def test_role_of_the_example_allows_what_the_executor_asks_for(run: Run) -> None:
+    (role,) = (part for part in EXAMPLE if part["kind"] == "Role")
+    allowed = {(verb, resource) for rule in role["rules"] for resource in rule["resources"] for verb in rule["verbs"]}
+    assert run.cluster.asked == allowed
+
+
+def test_example_and_image_have_the_profiles_names() -> None:
+    profile = yaml.safe_load((PROFILE / "config.yaml").read_text(encoding="utf-8"))
+    (claim,) = profile["kubernetes-shared-persistent-volumes"]
+    name, _, path = claim.partition(":")
+    parts = {part["kind"]: part for part in EXAMPLE}
+    namespaces = {part["metadata"].get("namespace", part["metadata"]["name"]) for part in EXAMPLE}
+    assert namespaces == {profile["kubernetes-shared-namespace"]}
+    assert parts["PersistentVolumeClaim"]["metadata"]["name"] == name
+    pod = parts["Job"]["spec"]["template"]["spec"]
+    assert pod["volumes"] == [{"name": name, "persistentVolumeClaim": {"claimName": name}}]
+    (container,) = pod["containers"]
+    assert container["volumeMounts"] == [{"name": name, "mountPath": path}]
+    assert container["image"] == profile["container-image"]
+    image = (ROOT / "farm" / "Containerfile").read_text(encoding="utf-8")
+    assert f"COPY . {container['workingDir']}\n" in image
+    assert f"RKNN_TTS_CACHE={path}/" in image
+
+
+def test_image_makes_environments_that_there_are() -> None:
+    image = (ROOT / "farm" / "Containerfile").read_text(encoding="utf-8")
+    toolkits = re.findall(r'^ARG TOOLKITS="(.+)"$', image, re.MULTILINE)
+    (words,) = re.findall(r"^RUN environments/run (.+)$", image, re.MULTILINE)
+    names = words.replace("$TOOLKITS", *toolkits).replace("+", " ").split()
+    assert {name for name in names if not (ROOT / "requirements" / f"{name}.txt").is_file()} == set()
+    assert {"toolchain", "farm"} <= set(names)
