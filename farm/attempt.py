@@ -183,7 +183,7 @@ def _judged(watched: Watched, told: CommandReport | None, allotment: Allotment, 
     if watched.over:
         return _Verdict(
             Ended.MEMORY,
-            f"It took {watched.peak_bytes / GB:.1f} GB of memory, and may take {allotment.memory_bytes / GB:.1f} GB.",
+            f"It took {watched.peak_bytes / GB:.2f} GB of memory, and may take {allotment.memory_bytes / GB:.2f} GB.",
         )
     if told is None or watched.code not in (EXIT_DONE, EXIT_FAILED, EXIT_REFUSED):
         return _Verdict(Ended.LOST, f"The command {_ending(watched.code)} without a word of its own; see {log}.")

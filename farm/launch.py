@@ -74,7 +74,7 @@ def run_workflow(
     write_settings(Settings(str(program), str(python), 0 if profile else memory_bytes), places.settings)
     command = workflow_command(places, python=python, cores=cores, memory_bytes=memory_bytes, profile=profile)
     environment = {name: value for name, value in os.environ.items() if name not in _DROPPED}
-    with places.workflow_log.open("ab") as log, _begun(command, places.own, environment, log.fileno()) as process:
+    with places.workflow_log.open("wb") as log, _begun(command, places.own, environment, log.fileno()) as process:
         progress = _Progress(places, [task.job.id for task in tasks])
         next_s = time.monotonic() + SAY_S
         while process.poll() is None:
@@ -109,7 +109,7 @@ def _begun(
 
     Its stdin ends with us, even where we are killed: then it ends itself likewise (farm/snakemake_main.py).
     """
-    os.write(log, f"\n{shlex.join(command)}\n".encode(errors="surrogateescape"))
+    os.write(log, f"{shlex.join(command)}\n".encode(errors="surrogateescape"))
     process = subprocess.Popen(
         command, cwd=folder, env=environment, stdin=subprocess.PIPE, stdout=log, stderr=log, start_new_session=True
     )

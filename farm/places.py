@@ -40,7 +40,7 @@ class FarmPlaces:
 
     @property
     def workflow_log(self) -> Path:
-        """What Snakemake says."""
+        """What Snakemake says in the last run."""
         return self.own / "snakemake.log"
 
     @property

@@ -42,7 +42,7 @@ def main(words: Sequence[str]) -> int:
         begin(options.parent)
         settings = read_settings(places.settings)
         task = find_task(options.job, places.tasks)
-        with own_processors(options.threads) as processors:
+        with own_processors(options.threads, prefix=settings.processors) as processors:
             if processors is not None:
                 os.sched_setaffinity(0, processors)
             allotment = Allotment(

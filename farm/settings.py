@@ -9,6 +9,7 @@ from pathlib import Path
 from contracts.errors import UserInput
 from contracts.files import write_whole
 from contracts.serial import from_json, parse_json, to_json
+from farm.core_slots import PREFIX
 
 ATTEMPTS = 3
 """How often a job is tried that died for memory, for room or without a word: once beside others and twice alone, of
@@ -25,12 +26,14 @@ class Settings:
         memory_bytes: what all jobs on a machine may take together, and a job that is alone; 0 where each node of a
             cluster has its own.
         attempts: how often a job is tried at most.
+        processors: by which names runners take processors (farm.core_slots): all farms of a user by the same.
     """
 
     program: str
     python: str
     memory_bytes: int
     attempts: int = ATTEMPTS
+    processors: str = PREFIX
 
 
 def write_settings(settings: Settings, path: Path) -> None:

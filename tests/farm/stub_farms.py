@@ -28,6 +28,9 @@ MACHINE_MB = 1000
 
 STAGE = "decoder"
 
+PREFIX_LENGTH = 80
+"""A socket's name has 108 bytes (unix(7)), of which the farm's own part are the last."""
+
 
 def job(name: str, do: str = "done", kind: Kind = Kind.EXPORT, needs: Sequence[Job] = ()) -> Job:
     """A job of one command that does as `do` says."""
@@ -133,7 +136,10 @@ def stub_farm(output: Path) -> StubFarm:
     farm.places.own.mkdir(parents=True)
     farm.program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -I -S "{STUB}" "$@"\n', encoding="utf-8")
     farm.program.chmod(0o755)
-    write_settings(Settings(str(farm.program), sys.executable, MACHINE_MB * MB), farm.places.settings)
+    settings = Settings(
+        str(farm.program), sys.executable, MACHINE_MB * MB, processors=f"test-{output}"[-PREFIX_LENGTH:]
+    )
+    write_settings(settings, farm.places.settings)
     rows = [Row(kind, "stub", STAGE, "", "rk3588", "2.3.2", 0, times=1, peak_bytes=SMALL_MB * MB) for kind in Kind]
     write_table(table_of({row.key: row for row in rows}, 0.0), farm.places.measured)
     return farm

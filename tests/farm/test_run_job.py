@@ -119,8 +119,8 @@ def test_job_is_ended_and_tried_again_when_it_takes_more_memory_than_it_may(farm
     died = read_died(farm.places.died(one.id))
     assert died is not None
     assert died.ended is Ended.MEMORY
-    assert died.peak_bytes > 150 * 10**6
-    assert died.sentence == "It took 0.2 GB of memory, and may take 0.1 GB."
+    assert died.peak_bytes > SMALL_MB * 10**6
+    assert died.sentence == f"It took {died.peak_bytes / 1e9:.2f} GB of memory, and may take 0.10 GB."
     assert farm.attempt(one, attempt=2, alone=True, memory_mb=1000).returncode == EXIT_WRITTEN
     outcome = farm.outcome(one)
     assert outcome.ended is Ended.DONE
