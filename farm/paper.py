@@ -33,7 +33,7 @@ class Paper:
         hours: on the clock.
         peak_memory_gb: the most that jobs are given at one time, margins included.
         disk_gb: what is left in the output folder.
-        cache_gb: what is left in the cache, that is only needed to do it again.
+        cache_gb: what is written to the cache, which keeps as much as its limit allows (docs/cache.md).
         unmeasured: jobs of a sort that was not measured: their figures are those of the nearest, or guessed by size.
     """
 
@@ -53,9 +53,10 @@ class Paper:
         work = f"{count_text(self.jobs, 'job')} take {hours_text(self.core_hours)} of one core"
         machine = f"{count_text(self.cores, 'core')} with {gb_text(self.memory_gb)} of memory"
         used = f"at most {gb_text(self.peak_memory_gb)} of it in use"
+        written = f"write {gb_text(self.cache_gb)} to the cache"
         sentences = [
             f"On paper {work}: {hours_text(self.hours)} on {machine}, {used}.",
-            f"They leave {gb_text(self.disk_gb)} in the output folder and {gb_text(self.cache_gb)} in the cache.",
+            f"They leave {gb_text(self.disk_gb)} in the output folder, and {written}.",
         ]
         if self.unmeasured:
             nearest = "taken as the nearest that was, or by the size of their checkpoint"

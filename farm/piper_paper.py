@@ -82,7 +82,7 @@ def _columns(table: Table, plan: Plan) -> dict[str, str]:
         **{_machine(paper): hours_text(paper.hours) for paper in papers},
         f"memory in use at most, on {CORES[-1]} cores": gb_text(papers[-1].peak_memory_gb),
         "left in the output folder": gb_text(papers[0].disk_gb),
-        "left in the cache": gb_text(papers[0].cache_gb),
+        "written to the cache": gb_text(papers[0].cache_gb),
     }
 
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -119,12 +120,13 @@ def test_largest_figures_count_of_rows_that_are_as_near() -> None:
     assert (needs.memory_bytes, needs.expected_s) == (round(MARGIN * 500 * MB), 11.0)
 
 
-def test_larger_checkpoint_needs_as_much_more_as_it_is_larger() -> None:
-    needs = needs_of(replace(JOB, checkpoint_bytes=HIGH), Table((ROW,)))
-    ratio = HIGH / MEDIUM
-    assert needs.memory_bytes == round(MARGIN * ratio * 1_000 * MB)
-    assert needs.expected_s == pytest.approx(ratio * 20.0)
-    assert needs.left_bytes == round(ratio * 200 * MB)
+def test_larger_checkpoint_needs_more_by_its_size_to_the_power_of_three_halves() -> None:
+    smaller = row(wall_s=10.0, disk_bytes=100 * MB)
+    needs = needs_of(replace(JOB, checkpoint_bytes=HIGH), Table((smaller,)))
+    times = 1.802102 * math.sqrt(1.802102)  # 113,895,201 by 63,201,294
+    assert needs.memory_bytes == pytest.approx(MARGIN * times * 1_000 * MB, rel=1e-6)
+    assert needs.expected_s == pytest.approx(times * 10.0)
+    assert needs.left_bytes == pytest.approx(times * 100 * MB, rel=1e-6)
 
 
 def test_larger_checkpoint_needs_no_more_than_its_size_alone_would_say() -> None:
