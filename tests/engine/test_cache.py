@@ -133,7 +133,7 @@ def test_cache_stays_near_its_limit_when_many_small_steps_are_stored(
 ) -> None:
     monkeypatch.setattr(folders, "sync_tree", lambda folder: None)
     made = result(tmp_path / "made", size_bytes=997)
-    for n in range(300):
+    for n in range(150):
         key = step_key("build", {"n": str(n)})
         StepCache(tmp_path / "cache", limit_bytes=100 * 1000).store(key, made, given_up=True)
         age(tmp_path / "cache", key, days=1)
