@@ -22,6 +22,8 @@ def main() -> None:
     """Runs Snakemake, which ends the process."""
     from snakemake.cli import main as snakemake
 
+    # A script's background job has it ignored, and we would inherit that: no interrupt would reach Snakemake.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     _end_with_who_started_us()
     _count_what_retries_ask_for()
     _look_again_once()

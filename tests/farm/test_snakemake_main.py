@@ -1,0 +1,50 @@
+"""Snakemake as the farm starts it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from contextlib import suppress
+from pathlib import Path
+
+from engine.processes import descendants
+from farm.launch import SNAKEMAKE
+
+PATIENCE_S = 60.0
+
+SNAKEFILE = """
+rule wait:
+    output: "made"
+    shell: "touch begun; exec sleep 600"
+"""
+
+
+def test_snakemake_ends_with_who_started_it_though_interrupts_were_ignored_there(
+    tmp_path: Path, farm_python: Path
+) -> None:
+    (tmp_path / "Snakefile").write_text(SNAKEFILE)
+    command = [str(farm_python), "-E", "-s", str(SNAKEMAKE), "--cores", "1", "--directory", str(tmp_path)]
+    with subprocess.Popen(
+        [*command, "--snakefile", str(tmp_path / "Snakefile")],
+        stdin=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+        # As a shell's script starts what it has in the background: rknn-tts farm m.toml &
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),
+    ) as process:
+        until = time.monotonic() + PATIENCE_S
+        while not (tmp_path / "begun").exists() and time.monotonic() < until:
+            time.sleep(0.05)
+        below = [one.pid for one in descendants(process.pid)]
+        assert below
+        assert process.stdin is not None
+        process.stdin.close()
+        try:
+            process.wait(PATIENCE_S / 4)
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+    assert process.returncode == 1  # by itself: Snakemake's own code of a run that was interrupted
+    assert not [pid for pid in below if Path(f"/proc/{pid}").exists()]
