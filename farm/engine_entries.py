@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from contracts.manifest import Manifest
 from contracts.quantisation import FP16
@@ -94,18 +94,12 @@ def _cost(manifest: Manifest) -> EngineCost | None:
     layers, emission = manifest.layers, emission_of(manifest)
     if layers is None:
         return None
-    known = {
-        "modelled_ms": layers.modelled_ms,
-        "cycles": layers.cycles,
-        "rw_kb": layers.rw_kb,
-        "layers": layers.count,
-        "cpu_layers": len(layers.cpu),
-    }
+    cost = EngineCost(layers.modelled_ms, layers.cycles, layers.rw_kb, layers.count, len(layers.cpu))
     if emission is None:
-        return EngineCost(**known)
+        return cost
     audio_s = emission.audio_s
-    return EngineCost(
-        **known,
+    return replace(
+        cost,
         unit=emission.unit,
         emitted=emission.count,
         unit_ms=layers.modelled_ms / emission.count,
