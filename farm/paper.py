@@ -55,7 +55,7 @@ class Paper:
         used = f"at most {gb_text(self.peak_memory_gb)} of it in use"
         written = f"write {gb_text(self.cache_gb)} to the cache"
         sentences = [
-            f"On paper {work}: {hours_text(self.hours)} on {machine}, {used}.",
+            f"{work}: {hours_text(self.hours)} on {machine}, {used}.",
             f"They leave {gb_text(self.disk_gb)} in the output folder, and {written}.",
         ]
         if self.unmeasured:

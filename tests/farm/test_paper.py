@@ -84,7 +84,7 @@ def test_jobs_of_no_sort_that_was_measured_are_counted_and_told() -> None:
 
 def test_text_tells_hours_memory_and_room() -> None:
     assert on_paper(Plan("m", exports(6)), EXPORTS, 2, 64 * GB).text == (
-        "On paper 6 jobs take 6.0 hours of one core: 3.0 hours on 2 cores with 64 GB of memory, at most 1.3 GB of it "
+        "6 jobs take 6.0 hours of one core: 3.0 hours on 2 cores with 64 GB of memory, at most 1.3 GB of it "
         "in use. They leave 12 GB in the output folder, and write 18 GB to the cache."
     )
 

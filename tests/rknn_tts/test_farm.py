@@ -286,7 +286,7 @@ def test_a_dry_run_does_nothing(tmp_path: Path, workflow: Workflow) -> None:
     assert shown.startswith(
         "step     jobs  at hand  to do\nexport      2        0      2\ncompile     4        0      4\n"
     )
-    assert "\non paper: On paper 10 jobs take " in shown
+    assert "\non paper: 10 jobs take " in shown
 
 
 def test_a_dry_run_says_what_is_at_hand(tmp_path: Path, workflow: Workflow) -> None:
