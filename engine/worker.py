@@ -40,7 +40,7 @@ LARGE_BYTES, LARGE_FILE, WEIGHTS_FILE = 1 << 30, "large.onnx", "weights.data"
 """From so many bytes of an ONNX on, the toolkit is given a copy whose weights are in a file of their own.
 
 It needs 10.6 GB to load 1.35 GB of weights from inside a graph, and 3.9 GB from beside it. The engine is the same but
-for the addresses in it of the toolkit's heap. 267 MB take 1.5 GB and 0.6, and both times 1.7 to build, so that a
+for addresses in it of the compiler's heap. 267 MB take 1.5 GB and 0.6, and both times 1.7 to build, so that a
 smaller graph has nothing to gain (measured, 2.3.2)."""
 
 WRONG_RULES = ("remove_parallel_gather", "fuse_mul_into_matmul")
