@@ -98,7 +98,9 @@ class Plan:
 
 def write_plan(plan: Plan, path: Path) -> None:
     """Write `plan` to `path`, whole or not at all."""
-    write_whole(path, (json.dumps(to_json(plan), indent=1, ensure_ascii=False) + "\n").encode())
+    text = json.dumps(to_json(plan), indent=1, ensure_ascii=False) + "\n"
+    # A path may hold bytes that are no UTF-8, which JSON has an escape for.
+    write_whole(path, text.encode("utf-8", errors="backslashreplace"))
 
 
 def read_plan(path: Path) -> Plan:

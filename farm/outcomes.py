@@ -78,7 +78,9 @@ class JobOutcome:
 def write_outcome(outcome: JobOutcome, path: Path) -> None:
     """Write `outcome` to `path`, whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(path, (json.dumps(to_json(outcome), indent=1, ensure_ascii=False) + "\n").encode())
+    text = json.dumps(to_json(outcome), indent=1, ensure_ascii=False) + "\n"
+    # A path may hold bytes that are no UTF-8, which JSON has an escape for.
+    write_whole(path, text.encode("utf-8", errors="backslashreplace"))
 
 
 def read_outcome(path: Path) -> JobOutcome | None:

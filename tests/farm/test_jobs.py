@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +42,18 @@ COMPILE = Job(
 PLAN = Plan("voices.toml", (EXPORT, COMPILE), (Unplanned("voices/x.onnx", "piper", "decoder", "It is no voice."),))
 
 
-@pytest.mark.parametrize("plan", [PLAN, Plan("empty.toml", ())])
+NO_UTF_8 = "/Stra\udcdfe/anna.onnx"
+"""In a folder whose name was written in Latin-1, as Python has such a path."""
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        PLAN,
+        Plan("empty.toml", ()),
+        Plan("m.toml", (replace(EXPORT, commands=(("export", NO_UTF_8),), checkpoint=NO_UTF_8),)),
+    ],
+)
 def test_plan_is_read_as_it_was_written(plan: Plan, tmp_path: Path) -> None:
     write_plan(plan, tmp_path / "plan.json")
     assert read_plan(tmp_path / "plan.json") == plan

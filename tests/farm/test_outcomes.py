@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +26,11 @@ DONE = JobOutcome(
 )
 LOST = JobOutcome("compile-1", Ended.LOST, "Its process ended without a word.", "node-1", 3, 0.0, 0.0, 0.0, 0)
 
+NO_UTF_8 = replace(LOST, sentence="/Stra\udcdfe/anna.onnx: cannot be read.")
+"""Of a folder whose name was written in Latin-1, as Python has such a path."""
 
-@pytest.mark.parametrize("outcome", [DONE, LOST])
+
+@pytest.mark.parametrize("outcome", [DONE, LOST, NO_UTF_8])
 def test_outcome_is_read_as_it_was_written(outcome: JobOutcome, tmp_path: Path) -> None:
     path = tmp_path / "outcomes" / "job.json"  # the folder is made
     write_outcome(outcome, path)
