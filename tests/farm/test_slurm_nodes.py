@@ -17,13 +17,24 @@ def _sinfo(folder: Path, script: str, patch: pytest.MonkeyPatch) -> None:
     patch.setenv("PATH", str(folder))
 
 
+ANOTHER = "echo n1 farm idle; echo n2 farm mix"
+
+
 @pytest.mark.parametrize(
     ("script", "another"),
     [
-        ("echo n1; echo n2", True),
-        ("echo n1; echo n1", False),  # one node of two partitions
-        ("echo n2; echo n3", False),  # it is none of this cluster's
-        ("echo n1; echo n2; exit 1", False),
+        (ANOTHER, True),
+        ("echo n1 farm idle; echo n1 more idle", False),  # one node of two partitions
+        ("echo n2 farm idle; echo n3 farm idle", False),  # it is none of this cluster's
+        ("echo n1 farm drain; echo n2 farm alloc", True),
+        ("echo n1 farm idle; echo n2 farm 'idle~'", True),  # switched on when it is needed
+        ("echo n1 farm idle; echo n2 farm drain", False),
+        ("echo n1 farm idle; echo n2 farm drng", False),
+        ("echo n1 farm idle; echo n2 farm 'idle*'", False),  # it does not answer
+        ("echo n1 farm idle; echo n2 large idle", False),  # of another partition
+        ("echo n1 farm idle; echo n1 more idle; echo n2 farm idle", False),  # the job may be of `more`
+        ("echo n1 farm idle; echo n2 farm idle; echo n2 more idle", True),
+        (f"{ANOTHER}; exit 1", False),
         ("exit 0", False),
     ],
 )
@@ -35,8 +46,9 @@ def test_has_another_when_sinfo_lists_nodes(
 
 
 def test_has_another_asks_for_nodes_that_answer_when_it_asks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    _sinfo(tmp_path / "bin", 'case "$*" in *--responding*) echo n1 ;; *) echo n1; echo n2 ;; esac', monkeypatch)
-    assert not has_another("n1")
+    script = f'case "$*" in *--responding*"--format=%N %R %t") {ANOTHER} ;; esac'
+    _sinfo(tmp_path / "bin", script, monkeypatch)
+    assert has_another("n1")
 
 
 def test_has_another_is_false_when_there_is_no_slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
