@@ -15,6 +15,7 @@ stages, options and targets there are is for whoever makes jobs of it.
 from __future__ import annotations
 
 import difflib
+import os
 import re
 import sys
 from collections.abc import Collection, Mapping
@@ -34,6 +35,9 @@ PACKAGE = "package"
 DEFAULT_OUTPUT = "engines"
 DEFAULT_TWICE = 0.01
 """One compile job in a hundred is made twice: of 1,683 voices for five targets some eighty."""
+
+LARGEST_BYTES = 16 << 20
+"""Of a matrix: one that names a hundred thousand voices, each by its path, has less."""
 
 Width = Mapping[str, str | int | float | bool]
 """Options of `export` by their names; none at all: the stage's own geometry."""
@@ -132,13 +136,18 @@ def read_matrix(file: Path, python: tuple[int, ...] = sys.version_info[:3]) -> M
     return Matrix(
         file=Path(file).absolute(),
         voices=tuple(_voices(row, number, text, file) for number, row in enumerate(rows, start=1)),
-        output=folder / Path(top.take("output", str, "the name of a folder", DEFAULT_OUTPUT)).expanduser(),
+        output=place_named(top.take("output", str, "the name of a folder", DEFAULT_OUTPUT), folder),
         toolkit=top.take("toolkit", str, 'a version in quotes, such as "2.3.2"', None),
         targets=top.texts("targets", 'targets, such as ["rk3588", "rk3566"], or "all"'),
         cuts=Cuts(cuts),
         pages=top.take("pages", bool, "true or false", True),
         twice=float(twice),
     )
+
+
+def place_named(text: str, folder: Path) -> Path:
+    """The place that a matrix in `folder` calls `text`; a `~` of a user that there is not stays as it is."""
+    return folder / os.path.expanduser(text)  # noqa: PTH111 - Path.expanduser raises
 
 
 _MATRIX_KEYS = tuple(field.name for field in fields(Matrix) if field.name != "file")
@@ -149,7 +158,13 @@ def _text(file: Path) -> str:
     if file.is_dir():
         raise UserInput(f"{file}: is a folder; name the matrix itself, a TOML file.")
     try:
-        return file.read_text(encoding="utf-8")
+        if file.exists() and not file.is_file():  # a pipe may never end, nor a device
+            raise UserInput(f"{file}: is no plain file; a matrix is a TOML file (docs/farm.md shows one).")
+        with file.open("rb") as opened:
+            data = opened.read(LARGEST_BYTES + 1)
+        if len(data) > LARGEST_BYTES:
+            raise UserInput(f"{file}: has more than {LARGEST_BYTES >> 20} MiB, and is no matrix.")
+        return data.decode("utf-8")
     except FileNotFoundError as error:
         raise UserInput(f"{file}: there is no such file; a matrix is a TOML file (docs/farm.md shows one).") from error
     except OSError as error:
@@ -171,6 +186,8 @@ def _parsed(text: str, file: Path, python: tuple[int, ...]) -> dict[str, Any]:
             return tomllib.loads(text)
         except tomllib.TOMLDecodeError as error:
             raise UserInput(f"{file}: is no TOML: {str(error)[:1].lower()}{str(error)[1:]}.") from error
+        except ValueError as error:  # Python itself: a whole number of thousands of digits
+            raise UserInput(f"{file}: is no matrix: {str(error).partition(';')[0]}.") from error
         except RecursionError as error:
             raise UserInput(f"{file}: is no matrix: it is nested too deep.") from error
     raise AssertionError(python)

@@ -17,7 +17,7 @@ from contracts.serial import parse_json
 from converters.hub_places import HUB
 from converters.stages import Checkpoint, Stage
 from farm.jobs import Unplanned
-from farm.matrix import PACKAGE, Matrix
+from farm.matrix import PACKAGE, Matrix, place_named
 from rknn_tts.farm_rows import RowStage
 from rknn_tts.hub import is_reference
 from rknn_tts.known_files import KnownFiles
@@ -151,7 +151,7 @@ def _nothing_fetched(reference: str, patterns: Sequence[str]) -> Path:
 
 def _paths(matrix: Matrix, asked: RowStage, text: str, where: str, notes: list[str]) -> Iterator[Path]:
     """The path, or those that the pattern `text` stands for."""
-    path = matrix.folder / Path(text).expanduser()
+    path = place_named(text, matrix.folder)
     if os.path.lexists(path) or not glob.has_magic(text):
         yield path
         return

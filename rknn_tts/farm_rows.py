@@ -14,7 +14,7 @@ from converters.registry import STAGES
 from converters.stages import Stage, StageOptions, find_stage
 from engine.targets import ALIASES, resolve_target
 from environments.locks import DEFAULT_TOOLKIT, toolkit_versions
-from farm.matrix import ALL, Matrix, Voices, Width
+from farm.matrix import ALL, Matrix, Voices, Width, place_named
 from rknn_tts.hints import did_you_mean
 from rknn_tts.request import EXPECTED, Option, options
 from rknn_tts.steps import ROOT
@@ -150,7 +150,7 @@ def _value(option: Option, value: object, folder: Path, where: str) -> Any:
     if type(value) is not option.kind or value == "":
         expected = "true or false" if option.kind is bool else EXPECTED[option.kind]
         raise UserInput(f"{where}: widths: {option.name} is {value!r:.60}; expected is {expected}.")
-    return str(folder / Path(str(value)).expanduser()) if option.name in FILES else value
+    return str(place_named(str(value), folder)) if option.name in FILES else value
 
 
 def _digest(path: str, name: str, where: str) -> str:

@@ -1,11 +1,12 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
 from contracts.errors import UserInput
-from farm.matrix import ALL, DEFAULT_TWICE, PACKAGE, Cuts, Matrix, Voices, read_matrix
+from farm.matrix import ALL, DEFAULT_TWICE, LARGEST_BYTES, PACKAGE, Cuts, Matrix, Voices, read_matrix
 
 SMALL = """
 [[voices]]
@@ -105,6 +106,7 @@ def test_output_that_is_whole_stays_as_it_is(file: Path) -> None:
         (f"twice = true\n{SMALL}", "m.toml: twice (line 1) is True; expected is a share from 0 to 1, such as 0.01."),
         (f"twice = 1.5\n{SMALL}", "m.toml: twice (line 1) is 1.5; expected is a share from 0 to 1, such as 0.01."),
         (f"twice = nan\n{SMALL}", "m.toml: twice (line 1) is nan; expected is a share from 0 to 1, such as 0.01."),
+        (f"twice = {'9' * 5000}\n{SMALL}", "m.toml: is no matrix: Exceeds the limit (4300 digits) for integer string"),
         (f"cuts = 'few'\n{SMALL}", 'm.toml: cuts (line 1) is \'few\'; expected is "common" or "own".'),
         (f"toolkit = 2.3\n{SMALL}", "m.toml: toolkit (line 1) is 2.3; expected is a version in quotes"),
         (f"output = ''\n{SMALL}", "m.toml: output (line 1) is ''; expected is the name of a folder."),
@@ -140,6 +142,21 @@ def test_file_is_refused_when_it_is_missing_a_folder_or_no_text(tmp_path: Path) 
     (tmp_path / "m.toml").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(UserInput, match=r"m.toml: is no text in UTF-8"):
         read_matrix(tmp_path / "m.toml")
+
+
+def test_file_is_refused_when_it_is_a_pipe_a_device_or_too_large(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.toml")
+    for endless in (tmp_path / "pipe.toml", Path("/dev/zero")):
+        with pytest.raises(UserInput, match=rf"{endless}: is no plain file; a matrix is a TOML file"):
+            read_matrix(endless)
+    with (tmp_path / "m.toml").open("wb") as file:
+        file.truncate(LARGEST_BYTES + 1)
+    with pytest.raises(UserInput, match=r"m.toml: has more than 16 MiB, and is no matrix"):
+        read_matrix(tmp_path / "m.toml")
+
+
+def test_output_of_a_user_that_there_is_not_stays_as_it_is(file: Path) -> None:
+    assert read_matrix(written(file, f'output = "~nobody-here/x"\n{SMALL}')).output == file.parent / "~nobody-here/x"
 
 
 def test_matrix_is_refused_when_the_python_cannot_read_toml(file: Path) -> None:
