@@ -164,7 +164,7 @@ def _run(job: Job, places: FarmPlaces, settings: Settings, allotment: Allotment,
         report.parent.mkdir(parents=True, exist_ok=True)
         # What this job has made itself goes before what it was given: one that is made twice starts over.
         line = _with_files(words, EXPORTS, tally.models or graphs, folder)
-        line = _with_files(line, ENGINES, _engines(tally.files) or _engines(given), folder)
+        line = _with_files(line, ENGINES, _engines(given), folder)
         if line[0] == "compile":
             line = [*line, "--memory", f"{allotment.memory_bytes / GB:.3f}"]
         environment = _environment(job, places)

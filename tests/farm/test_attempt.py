@@ -10,6 +10,7 @@ import pytest
 
 from farm.attempt import Allotment, attempt_job
 from farm.died import read_died
+from farm.jobs import Kind
 from farm.outcomes import Ended, JobOutcome, write_outcome
 from farm.settings import read_settings
 from farm.watch import Watched
@@ -62,6 +63,40 @@ def test_nothing_stands_when_the_outcome_finds_no_room(farm: StubFarm, monkeypat
     with pytest.raises(OSError, match="No space left"):
         attempted(farm, 3)
     assert not farm.places.outcome(ONE.id).exists()
+
+
+def test_outcome_tells_of_all_commands_together_when_there_are_several(
+    farm: StubFarm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ends = iter([Watched(0, False, 1.0, 2.0, 7), Watched(0, False, 4.0, 8.0, 5)])
+
+    def watch(_: object, __: object, ___: object, report: Path, *____: object) -> Watched:
+        report.write_text('{"exit_code": 0, "reused": ["graph"]}', encoding="utf-8")
+        return next(ends)
+
+    monkeypatch.setattr("farm.attempt.watch", watch)
+    one = job("anna", kind=Kind.TWICE)
+    assert attempt_job(one, farm.places, read_settings(farm.places.settings), Allotment(1, True, 10**9))
+    outcome = farm.outcome(one)
+    assert (outcome.wall_s, outcome.cpu_s, outcome.peak_bytes) == (5.0, 10.0, 7)
+    assert outcome.reused == ("graph", "graph")
+    assert outcome.report == f".farm/reports/{one.id}.1.json"
+
+
+def test_outcome_names_no_file_when_a_later_command_fails(farm: StubFarm, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = iter(['{"exit_code": 0, "files": ["a.onnx"], "models": ["a.onnx"]}', '{"exit_code": 1, "error": "No."}'])
+    codes = iter([0, 1])
+
+    def watch(_: object, folder: Path, ___: object, report: Path, *____: object) -> Watched:
+        (folder / "a.onnx").touch()
+        report.write_text(next(told), encoding="utf-8")
+        return Watched(next(codes), False, 1.0, 1.0, 1)
+
+    monkeypatch.setattr("farm.attempt.watch", watch)
+    one = job("anna", kind=Kind.TWICE)
+    assert attempt_job(one, farm.places, read_settings(farm.places.settings), Allotment(1, True, 10**9))
+    outcome = farm.outcome(one)
+    assert (outcome.ended, outcome.sentence, outcome.files, outcome.models) == (Ended.FAILED, "No.", (), ())
 
 
 def test_log_is_of_the_last_attempt_alone(farm: StubFarm, monkeypatch: pytest.MonkeyPatch) -> None:

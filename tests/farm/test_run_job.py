@@ -131,8 +131,12 @@ def test_job_is_ended_and_tried_again_when_it_takes_more_memory_than_it_may(farm
 def test_job_ends_for_memory_when_it_had_the_machine_to_itself(farm: StubFarm) -> None:
     one = job("anna", "eat")
     farm.plan([one])
+    assert farm.attempt(one).returncode == EXIT_AGAIN
     assert farm.attempt(one, attempt=2, alone=True).returncode == EXIT_WRITTEN
     assert farm.outcome(one).ended is Ended.MEMORY
+    died = read_died(farm.places.died(one.id))
+    assert died is not None  # for the next run, where it starts alone
+    assert died.ended is Ended.MEMORY
 
 
 def test_job_is_tried_again_when_its_command_says_that_memory_was_short(farm: StubFarm) -> None:
@@ -206,8 +210,9 @@ def test_job_is_lost_when_its_command_names_a_file_that_is_not_there(farm: StubF
 
 
 def test_what_is_made_twice_finds_no_finished_step_and_leaves_only_its_digests(farm: StubFarm) -> None:
-    first = JobOutcome("compile-" + "0" * 16, Ended.DONE, None, "n", 1, 0.0, 0.0, 0.0, 0)
-    one = job("anna", kind=Kind.TWICE)
+    theirs = ("onnx/anna.onnx",)  # which is no longer there
+    first = JobOutcome(job("anna", kind=Kind.COMPILE).id, Ended.DONE, None, "n", 1, 0.0, 0.0, 0.0, 0, models=theirs)
+    one = job("anna", kind=Kind.TWICE, needs=[job("anna", kind=Kind.COMPILE)])
     scratch = farm.places.scratch / one.id
     (scratch / "cache").mkdir(parents=True)
     (scratch / "cache" / "of an attempt that was killed").touch()
@@ -231,7 +236,7 @@ def test_nothing_is_left_running_when_a_command_leaves_a_process(farm: StubFarm)
     assert not is_running(int(farm.lines("left")[0].words[1]))
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGKILL])
 def test_command_ends_without_an_outcome_when_the_runner_is_ended(number: signal.Signals, farm: StubFarm) -> None:
     one = job("anna", "hang")
     farm.plan([one])
@@ -240,7 +245,7 @@ def test_command_ends_without_an_outcome_when_the_runner_is_ended(number: signal
         command = descendants(runner.pid)[0].pid
         runner.send_signal(number)
         code = runner.wait(PATIENCE_S)
-    assert code == (EXIT_STOPPED if number is signal.SIGTERM else -signal.SIGKILL)
+    assert code == (-number if number is signal.SIGKILL else EXIT_STOPPED)
     until(lambda: not is_running(command))
     assert not farm.places.outcome(one.id).exists()
 
