@@ -27,6 +27,8 @@ def read_catalogue(path: Path) -> Catalogue:
         UserInput: it cannot be read, or is no catalogue of this schema.
     """
     try:
+        if path.exists() and not (path.is_file() or path.is_dir()):  # a pipe may never end, nor a device
+            raise UserInput(f"{path}: is no plain file; name a catalogue.json of rknn-tts.")
         data = parse_json(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise UserInput(f"{path}: cannot be read ({error.strerror}).") from error

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -72,3 +73,10 @@ def test_file_that_is_no_catalogue_is_refused_with_a_sentence(tmp_path: Path, te
     with pytest.raises(UserInput, match=why) as caught:
         read_catalogue(path)
     assert str(caught.value).startswith(f"{path}: ")
+
+
+def test_pipe_or_device_that_never_ends_is_refused_with_a_sentence(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.json")
+    for endless in (tmp_path / "pipe.json", Path("/dev/zero")):
+        with pytest.raises(UserInput, match=rf"{endless}: is no plain file; name a catalogue.json of rknn-tts"):
+            read_catalogue(endless)
