@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from farm.learning import brought_up_to_date, learnt
 from farm.manifest_rows import from_manifests
-from farm.needs import Needs, needs_of
+from farm.needs import Needs, needs_of, needs_of_all
 from farm.rows import SEED, Row, Table, laid_over, read_table, write_table
 
 __all__ = [
@@ -17,6 +17,7 @@ __all__ = [
     "laid_over",
     "learnt",
     "needs_of",
+    "needs_of_all",
     "read_table",
     "write_table",
 ]

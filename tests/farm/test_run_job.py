@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from engine.memory import memory_bytes
 from engine.processes import descendants
 from farm.died import Died, read_died
 from farm.jobs import Kind
@@ -67,6 +68,14 @@ def test_commands_are_given_what_their_needs_made_when_they_ask_for_it(farm: Stu
     assert page.read_text(encoding="utf-8") == "export anna\ncompile anna\npage anna\n"
     memory = [line.words[2] for line in farm.lines("start")]
     assert memory == ["-", f"{SMALL_MB / 1000:.3f}", "-"]  # compile's own limit, in GB
+
+
+def test_job_may_take_nine_tenths_of_its_machine_when_nobody_says_how_much(farm: StubFarm) -> None:
+    one = job("anna", kind=Kind.COMPILE)
+    farm.plan([one])
+    assert farm.attempt(one, memory_mb=0).returncode == EXIT_WRITTEN
+    assert farm.outcome(one).ended is Ended.DONE
+    assert [line.words[2] for line in farm.lines("start")] == [f"{0.9 * memory_bytes() / 1e9:.3f}"]
 
 
 @pytest.mark.parametrize(
