@@ -227,11 +227,12 @@ class StepCache:
             with suppress(OSError):  # gone in between
                 if now_s - partial.stat().st_mtime >= older_than_s:
                     remove_any(partial)
-        for path in self._folder.glob(f"??/*{step_claims.CLAIM}"):
-            with suppress(OSError):
-                claim = step_claims.look(path)
-                if claim is not None and step_claims.is_abandoned(claim, now_s):
-                    path.unlink()
+        for ending in (step_claims.CLAIM, step_claims.CLAIM + step_claims.GUARD):
+            for path in self._folder.glob(f"??/*{ending}"):
+                with suppress(OSError):
+                    claim = step_claims.look(path)
+                    if claim is not None and step_claims.is_abandoned(claim, now_s):
+                        path.unlink()
 
     def _give_up(self, error: OSError) -> None:
         if not self._said:

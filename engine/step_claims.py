@@ -32,6 +32,9 @@ from engine.folders import GONE, PARTIAL, clock_s
 CLAIM = ".claim"
 """Ends the name of a claim."""
 
+GUARD = "-over"
+"""Stands behind the name of a claim while it is taken over."""
+
 HEARTBEAT_S = 10.0
 """How often a holder says that it is alive: five signs may be lost before anybody believes it dead."""
 
@@ -175,7 +178,7 @@ def _take_over(path: Path, holder: Holder) -> bool:
 
     Of several that try, the one that makes the guard looks again: what another has put there is not abandoned.
     """
-    guard = path.with_name(path.name + "-over")
+    guard = path.with_name(path.name + GUARD)
     if not _take(guard, holder):
         left = look(guard)
         if left is not None and is_abandoned(left, clock_s(path.parent)):  # killed just here

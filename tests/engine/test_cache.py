@@ -172,9 +172,10 @@ def test_unfinished_folders_go_when_they_are_a_day_old(tmp_path: Path) -> None:
     assert new.exists()
 
 
-def test_claims_of_the_dead_go_when_the_cache_is_looked_through(tmp_path: Path) -> None:
+@pytest.mark.parametrize("ending", ["claim", "claim-over"])
+def test_claims_of_the_dead_go_when_the_cache_is_looked_through(ending: str, tmp_path: Path) -> None:
     cache = StepCache(tmp_path / "cache", limit_bytes=100)
-    dead, alive = (tmp_path / "cache" / KEY[:2] / f"{name}.claim" for name in ("dead", "alive"))
+    dead, alive = (tmp_path / "cache" / KEY[:2] / f"{name}.{ending}" for name in ("dead", "alive"))
     dead.parent.mkdir(parents=True)
     dead.touch()
     alive.touch()
