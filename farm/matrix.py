@@ -44,6 +44,8 @@ Width = Mapping[str, str | int | float | bool]
 
 T = TypeVar("T")
 
+_LANGUAGE = re.compile(r"[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*")
+
 
 class Cuts(str, Enum):
     """Which of the passes that only save time an export runs."""
@@ -145,6 +147,11 @@ def read_matrix(file: Path, python: tuple[int, ...] = sys.version_info[:3]) -> M
     )
 
 
+def is_language(text: str) -> bool:
+    """Whether `text` is a language as BCP 47 writes it, and espeak its voices."""
+    return _LANGUAGE.fullmatch(text) is not None
+
+
 def place_named(text: str, folder: Path) -> Path:
     """The place that a matrix in `folder` calls `text`; a `~` of a user that there is not stays as it is."""
     return folder / os.path.expanduser(text)  # noqa: PTH111 - Path.expanduser raises
@@ -164,7 +171,7 @@ def _text(file: Path) -> str:
             data = opened.read(LARGEST_BYTES + 1)
         if len(data) > LARGEST_BYTES:
             raise UserInput(f"{file}: has more than {LARGEST_BYTES >> 20} MiB, and is no matrix.")
-        return data.decode("utf-8")
+        return data.decode("utf-8-sig")  # some editors of Windows begin each file with a mark
     except FileNotFoundError as error:
         raise UserInput(f"{file}: there is no such file; a matrix is a TOML file (docs/farm.md shows one).") from error
     except OSError as error:
@@ -211,9 +218,17 @@ def _voices(row: Any, number: int, text: str, file: Path) -> Voices:
         checkpoints=table.texts("checkpoints", 'checkpoints, such as ["voices/*.onnx"]', needed=True),
         stages=table.texts("stages", 'stages, such as ["decoder"], or "all"'),
         targets=table.texts("targets", 'targets, such as ["rk3588"], or "all"'),
-        language=table.take("language", str, 'a language, such as "en-GB"', None),
+        language=_language(table),
         widths=tuple(dict(width) for width in widths),
     )
+
+
+def _language(table: _Table) -> str | None:
+    expected = 'a language, such as "en-GB"'
+    language = table.take("language", str, expected, None)
+    if language is not None and not is_language(language):
+        raise table.wrong("language", expected)
+    return None if language is None else str(language)
 
 
 @dataclass(frozen=True)

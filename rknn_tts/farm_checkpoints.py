@@ -17,7 +17,7 @@ from contracts.serial import parse_json
 from converters.hub_places import HUB
 from converters.stages import Checkpoint, Stage
 from farm.jobs import Unplanned
-from farm.matrix import PACKAGE, Matrix, place_named
+from farm.matrix import PACKAGE, Matrix, is_language, place_named
 from rknn_tts.farm_rows import RowStage
 from rknn_tts.hub import is_reference
 from rknn_tts.known_files import KnownFiles
@@ -31,9 +31,6 @@ _LONGEST_JSON_BYTES = 1 << 20
 
 _WORD = re.compile(r"[a-z][a-z0-9-]*")
 """What a stand-in is called; a file has an ending, and a folder's name is seldom of this kind."""
-
-_LANGUAGE = re.compile(r"[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*")
-"""As BCP 47 writes languages, and espeak its voices."""
 
 
 @dataclass(frozen=True)
@@ -220,7 +217,7 @@ def _language(files: Iterator[Path] | Sequence[Path]) -> str | None:
                 for place, key in (("language", "code"), ("espeak", "voice")):
                     part = data.get(place) if isinstance(data, dict) else None
                     told = part.get(key) if isinstance(part, dict) else None
-                    if isinstance(told, str) and _LANGUAGE.fullmatch(told.replace("_", "-")):
+                    if isinstance(told, str) and is_language(told.replace("_", "-")):
                         return told.replace("_", "-")
     return None
 

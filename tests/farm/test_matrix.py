@@ -84,6 +84,12 @@ def test_matrix_is_read_with_all_its_keys(file: Path) -> None:
     )
 
 
+def test_mark_at_the_beginning_and_line_ends_of_windows_are_no_part_of_a_matrix(file: Path) -> None:
+    plain = read_matrix(written(file, SMALL))
+    file.write_bytes(b"\xef\xbb\xbf" + SMALL.replace("\n", "\r\n").encode())
+    assert read_matrix(file) == plain
+
+
 def test_output_that_is_whole_stays_as_it_is(file: Path) -> None:
     assert read_matrix(written(file, f'output = "/elsewhere/x"\n{SMALL}')).output == Path("/elsewhere/x")
 
@@ -123,6 +129,7 @@ def test_output_that_is_whole_stays_as_it_is(file: Path) -> None:
         (f"{SMALL}widths = [1]", "m.toml: [[voices]] 1 (line 2): widths is [1]; expected is a list of tables, such as"),
         (f"{SMALL}widths = []", "m.toml: [[voices]] 1 (line 2): widths is []; expected is a list of tables, such as"),
         (f"{SMALL}widths = [{{a = []}}]", "m.toml: [[voices]] 1 (line 2): widths is [{'a': []}]; expected is a list"),
+        (f"{SMALL}language = '<b>en</b>'", "m.toml: [[voices]] 1 (line 2): language is '<b>en</b>'; expected is"),
         (f"{SMALL}language = 7", "m.toml: [[voices]] 1 (line 2): language is 7; expected is a language, such as"),
         (f"{SMALL}stages = ['']", "m.toml: [[voices]] 1 (line 2): stages is ['']; expected is stages, such as"),
     ],
