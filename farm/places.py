@@ -11,6 +11,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from contracts.targets import TARGETS
+
+EXPORTS_FOLDER = "onnx"
+"""Below the output folder, beside those that are called as targets are."""
+
 
 @dataclass(frozen=True)
 class FarmPlaces:
@@ -22,6 +27,11 @@ class FarmPlaces:
     def own(self) -> Path:
         """The farm's own folder; Snakemake runs there."""
         return self.output / ".farm"
+
+    @property
+    def made(self) -> tuple[Path, ...]:
+        """Folders that hold what a farm made, and no checkpoints, though these may stand in the output folder too."""
+        return tuple(self.output / name for name in (self.own.name, EXPORTS_FOLDER, *TARGETS))
 
     @property
     def plan(self) -> Path:

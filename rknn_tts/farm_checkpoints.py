@@ -18,6 +18,7 @@ from converters.hub_places import HUB
 from converters.stages import Checkpoint, Stage
 from farm.jobs import Unplanned
 from farm.matrix import PACKAGE, Matrix, is_language, place_named
+from farm.places import FarmPlaces
 from rknn_tts.farm_rows import RowStage
 from rknn_tts.hub import is_reference
 from rknn_tts.known_files import KnownFiles
@@ -152,12 +153,11 @@ def _paths(matrix: Matrix, asked: RowStage, text: str, where: str, notes: list[s
     if os.path.lexists(path) or not glob.has_magic(text):
         yield path
         return
-    absolute = text.startswith(("/", "~"))
-    pattern = text if absolute else os.path.join(glob.escape(str(matrix.folder)), text)  # noqa: PTH118 - a pattern
+    pattern = str(place_named(text, Path(glob.escape(str(matrix.folder)))))
     locate = asked.stage.locate
     located: Locate | None = None if locate is None else lambda name: locate(name, _nothing_fetched)
     try:
-        found = find_voices(pattern, located, matrix.output)
+        found = find_voices(pattern, located, FarmPlaces(matrix.output).made)
     except UserInput as error:
         raise UserInput(f"{where}: {_plain(error)}") from error
     notes.append(found_note(text, found))

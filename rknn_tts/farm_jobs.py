@@ -22,6 +22,7 @@ from engine.environment import CONVERTER_PYTHON
 from environments.locks import TOOLKIT_PREFIX, read_lock
 from farm.jobs import ENGINES, EXPORTS, Job, Kind, Plan, Unplanned
 from farm.matrix import PACKAGE, Cuts, Matrix
+from farm.places import EXPORTS_FOLDER
 from rknn_tts.extras import pinned_text
 from rknn_tts.farm_checkpoints import FoundCheckpoint, checkpoints_of
 from rknn_tts.farm_rows import Geometry, RowStage, rows_of, toolkit_of
@@ -32,7 +33,6 @@ ID_DIGITS = 16
 """Hex digits of a job's id: of a million jobs, two are alike with a chance of 3e-8."""
 
 HERE, FORCE = "--output=./", "--force"
-EXPORTS_FOLDER = "onnx"
 TWICE_FOLDER = ".farm/twice"
 """As `farm.places.FarmPlaces.scratch` has it, below the output folder."""
 

@@ -74,7 +74,7 @@ def check_output(output: Path) -> None:
     """See that the farm's folder is none of another thing.
 
     Raises:
-        UserInput: it is a file, or one of the checkout's.
+        UserInput: it is a file, or below one.
     """
     around = next((path for path in (output, *output.parents) if path.exists() and not path.is_dir()), None)
     if around is not None:

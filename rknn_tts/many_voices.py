@@ -63,13 +63,13 @@ def is_pattern(checkpoint: str | None) -> bool:
     )
 
 
-def find_voices(pattern: str, locate: Locate | None, without: Path | None = None) -> Found:
+def find_voices(pattern: str, locate: Locate | None, without: Sequence[Path] = ()) -> Found:
     """The voices that `pattern` stands for, sorted by their paths.
 
     Args:
         pattern: as a shell reads it: `**` stands for any folders, `~` for the user's.
         locate: the stage's; None: every file is a checkpoint by itself, and no folder is.
-        without: a folder in which nothing is looked for: where the exports of these very voices go.
+        without: folders in which nothing is looked for: where the exports of these very voices go.
 
     Raises:
         UserInput: there is none, or two would be called alike.
@@ -77,7 +77,8 @@ def find_voices(pattern: str, locate: Locate | None, without: Path | None = None
     # As a shell reads it: from the root too, and with `..` in it, which Path.glob refuses.
     expanded = os.path.expanduser(pattern)  # noqa: PTH111
     found = (Path(match) for match in sorted(glob.glob(expanded, recursive=True)))  # noqa: PTH207
-    matches = [path for path in found if without is None or not path.absolute().is_relative_to(without.absolute())]
+    left_out = [folder.absolute() for folder in without]
+    matches = [path for path in found if not any(path.absolute().is_relative_to(folder) for folder in left_out)]
     files = [_Match.of(path, locate) for path in matches if path.suffix in ENDINGS and _seen(path.is_file, True)]
     folders = [_Match.of(path, locate) for path in _innermost(matches)] if locate else []
     # A folder beside voices may hold more of them, and be none; where all are folders, each is told what it lacks.

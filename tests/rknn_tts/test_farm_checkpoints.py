@@ -61,6 +61,31 @@ def test_what_the_farm_made_itself_is_no_checkpoint(folder: Path) -> None:
     assert set(voices(found(folder, "piper", "**/*.onnx"))) == {"a", "b", "c"}
 
 
+def test_checkpoints_may_stand_in_the_output_folder_beside_what_the_farm_made(folder: Path) -> None:
+    touch(folder, "onnx/a/piper-decoder.onnx", "rk3566/a/piper-decoder.onnx", ".farm/twice/x/onnx/piper-decoder.onnx")
+    here = TOP.replace('"out"', '"."')
+    rows = 'family = "piper"\ncheckpoints = ["**/*.onnx"]'
+    assert set(voices(plan_of(matrix(folder, rows, top=here), KnownFiles()))) == {"a", "b", "c"}
+    for made in (".farm/**/*.onnx", "onnx/**/*.onnx", "rk3566/**/*.onnx"):
+        with pytest.raises(UserInput, match="there is no checkpoint: it matches nothing"):
+            plan_of(matrix(folder, rows.replace("**/*.onnx", made), top=here), KnownFiles())
+
+
+def test_a_pattern_counts_from_the_home_that_it_names(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(folder / "x[1]"))
+    assert voices(found(folder, "piper", "~/c.onnx")) == {"c": f"{folder}/x[1]/c.onnx"}
+    monkeypatch.setenv("HOME", str(folder / "voices"))
+    assert voices(found(folder, "piper", "~/*.onnx")) == {"a": f"{folder}/voices/a.onnx"}
+
+
+def test_a_pattern_below_a_home_that_nobody_has_counts_from_the_matrix(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    touch(folder, "~nobody-has-it/here.onnx", "cwd/~nobody-has-it/there.onnx")
+    monkeypatch.chdir(folder / "cwd")
+    assert set(voices(found(folder, "piper", "~nobody-has-it/*.onnx"))) == {"here"}
+
+
 def test_a_checkpoint_that_is_none_costs_only_itself(folder: Path) -> None:
     planned = found(folder, "piper", "missing.onnx", "voices", "voices/a.onnx")
     assert set(voices(planned)) == {"a"}
@@ -182,5 +207,5 @@ def test_folders_beside_voices_are_told_of(folder: Path) -> None:
 
 
 def test_find_voices_leaves_a_folder_out(folder: Path) -> None:
-    without = many_voices.find_voices(f"{folder}/voices/**/*.onnx", None, folder / "voices/deep")
+    without = many_voices.find_voices(f"{folder}/voices/**/*.onnx", None, (folder / "voices/deep",))
     assert [voice.name for voice in without.voices] == ["a"]
