@@ -193,10 +193,20 @@ class RepeatedFile:
 
 @dataclass(frozen=True)
 class RepeatMeasured:
-    """The nodes on which something was made twice: that of the first time, and of the second."""
+    """The nodes on which something was made twice.
 
-    first_node: str
+    Attributes:
+        first_node: that of the first time; None where the engine was found in the cache: nobody knows who made it.
+        second_node: that of the second.
+    """
+
+    first_node: str | None
     second_node: str
+
+    @property
+    def apart(self) -> bool:
+        """Whether it is known to have been made on two nodes."""
+        return self.first_node not in (None, self.second_node)
 
 
 @dataclass(frozen=True)

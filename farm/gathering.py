@@ -203,7 +203,9 @@ def _repeats(jobs: Iterable[Job], ran: Mapping[str, Ran]) -> Iterator[Repeat]:
         compiled = next((need for need in job.needs if need in known and known[need].kind is Kind.COMPILE), None)
         if job.kind is not Kind.TWICE or compiled is None or not (_is_done(job.id, ran) and _is_done(compiled, ran)):
             continue
-        exports = [need for need in known[compiled].needs if _is_done(need, ran)]
+        exports = known[compiled].needs
+        if not all(_is_done(need, ran) for need in exports):  # what it left is not known: that is no other bytes
+            continue
         first = [ran[name].outcome for name in (compiled, *exports)]
         yield repeat_of(job, compiled, first, ran[job.id].outcome)
 

@@ -26,6 +26,9 @@ from farm.page_parts import (
 _DIGITS = 12
 """Hex digits of a digest that are shown; catalogue.json has all of it."""
 
+FOUND_AGAIN = "(found in the cache)"
+"""In the place of the node that made an engine first."""
+
 _PERCENT = 100
 
 
@@ -123,8 +126,9 @@ def repeats_section(repeats: Sequence[Repeat]) -> Section:
     notices = [Notice("same bytes", f"{same} of {counted(len(repeats), 'set')} of engines made twice.", "good")]
     if same < len(repeats):
         notices[0] = Notice("other bytes", f"{len(repeats) - same} of {len(repeats)}: see the failures above.", "bad")
-    if all(repeat.measured.first_node == repeat.measured.second_node for repeat in repeats):
-        notices.append(Notice("one node", "Both were made on the same node: another may make other bytes.", "warn"))
+    if not any(repeat.measured.apart for repeat in repeats):
+        told = "None is known to have been made on two nodes: another may make other bytes."
+        notices.append(Notice("one node", told, "warn"))
     return Section("twice", "Made twice", tuple(notices), parts=(Part(Table("What was made twice", columns, rows)),))
 
 
@@ -219,5 +223,5 @@ def _repeat_row(repeat: Repeat) -> Row:
     )
     differing = [file.name for file in repeat.files if not file.same]
     files = ", ".join(differing) or counted(len(repeat.files), "file")
-    nodes = (repeat.measured.first_node, repeat.measured.second_node)
+    nodes = (repeat.measured.first_node or FOUND_AGAIN, repeat.measured.second_node)
     return Row((of, "same" if repeat.same else "differ", files, *nodes), "good" if repeat.same else "bad")

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from pathlib import PurePosixPath
 
 from farm.catalogue import Failure, Fault, JobMeasured, Repeat, RepeatedFile, RepeatMeasured
-from farm.jobs import Job
+from farm.jobs import Job, Kind
+from farm.learning import DECISIVE
 from farm.outcomes import JobOutcome
 
 COMPARED = (".rknn", ".onnx")
@@ -33,7 +34,8 @@ def repeat_of(job: Job, first_job: str, first: Iterable[JobOutcome], second: Job
         for name in sorted(once.keys() | again.keys())
         for before, after in _paired(once.get(name, []), again.get(name, []))
     ]
-    measured = RepeatMeasured(outcomes[0].node, second.node)
+    found_again = DECISIVE[Kind.COMPILE] in outcomes[0].reused
+    measured = RepeatMeasured(None if found_again else outcomes[0].node, second.node)
     of = (job.family, job.stage, job.voice, job.width, job.target)
     return Repeat(job.id, first_job, *of, files=tuple(files), measured=measured)
 
@@ -57,7 +59,8 @@ def repeat_failure(repeat: Repeat) -> Failure | None:
 
 
 def _sentence(repeat: Repeat) -> str:
-    where = f"on {repeat.measured.first_node} and on {repeat.measured.second_node}"
+    first = repeat.measured.first_node
+    where = f"{'by an earlier run' if first is None else f'on {first}'} and on {repeat.measured.second_node}"
     if not repeat.files:
         return f"It was made {where}, and no file of it can be compared."
     other = [file.name for file in repeat.files if file.first_sha256 and file.second_sha256 and not file.same]

@@ -100,8 +100,10 @@ def _totals(found: Catalogue) -> Iterator[tuple[str, str]]:
 
 def _where(found: Catalogue) -> str:
     """Whether what was made twice was made on several nodes."""
-    apart = sum(repeat.measured.first_node != repeat.measured.second_node for repeat in found.repeats)
-    return f"{apart} of them on two nodes" if apart else "all on one node"
+    measured = [repeat.measured for repeat in found.repeats]
+    if apart := sum(one.apart for one in measured):
+        return f"{apart} of them on two nodes"
+    return "none known to be of two nodes" if any(one.first_node is None for one in measured) else "all on one node"
 
 
 def _more(count: int) -> Iterator[Block]:

@@ -45,12 +45,24 @@ def test_rules_are_told_with_what_they_take() -> None:
 
 @pytest.mark.parametrize(
     ("nodes", "warned"),
-    [([("n1", "n1")], True), ([("n1", "n1"), ("n2", "n2")], True), ([("n1", "n1"), ("n1", "n2")], False)],
+    [
+        ([("n1", "n1")], True),
+        ([("n1", "n1"), ("n2", "n2")], True),
+        ([("n1", "n1"), ("n1", "n2")], False),
+        ([(None, "n2")], True),
+    ],
 )
-def test_what_was_never_made_on_two_nodes_is_said_to_be_of_one(nodes: list[tuple[str, str]], warned: bool) -> None:
+def test_what_was_never_made_on_two_nodes_is_said_to_be_of_one(
+    nodes: list[tuple[str | None, str]], warned: bool
+) -> None:
     section = repeats_section([replace(REPEAT, measured=RepeatMeasured(*pair)) for pair in nodes])
     assert [notice.label for notice in section.notices] == ["same bytes", *(["one node"] if warned else [])]
     assert section.notices[0].text.startswith(f"{len(nodes)} of {len(nodes)} ")
+
+
+def test_first_node_of_what_was_found_again_is_said_to_be_unknown() -> None:
+    section = repeats_section([replace(REPEAT, measured=RepeatMeasured(None, "n2"))])
+    assert section.parts[0].table.rows[0].cells[3:] == ("(found in the cache)", "n2")
 
 
 def test_other_bytes_are_counted() -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ from farm.catalogue import Catalogue, Fault, exit_code_of
 from farm.gathering import gather_farm
 from farm.jobs import Kind
 from farm.outcomes import Ended, JobOutcome, MadeFile
-from farm.repeats import repeat_of
+from farm.repeats import repeat_failure, repeat_of
 from tests.farm.farm_folder import FarmFolder
 
 NAME = "piper-decoder-w102"
@@ -54,6 +55,29 @@ def test_repeat_that_is_not_done_says_nothing_of_bytes(farm: FarmFolder, ended: 
     farm.ended(farm.job(Kind.TWICE, "amy", "rk3588", compiled), ended=ended, sentence="No.")
     found = gathered(farm)
     assert (found.repeats, [failure.fault.value for failure in found.failures]) == ((), [ended.value])
+
+
+def test_repeat_says_nothing_of_bytes_when_the_first_export_is_gone(farm: FarmFolder) -> None:
+    export = farm.export("amy")
+    farm.twice("amy", "rk3588", farm.compiled("amy", "rk3588", export))
+    farm.places.outcome(export.id).unlink()
+    found = gathered(farm)
+    assert (found.repeats, [failure.fault for failure in found.failures]) == ((), [Fault.LOST])
+
+
+@pytest.mark.parametrize(
+    ("reused", "node"), [((), "n1"), (("export", "graph", "judge"), "n1"), (("export", "build"), None)]
+)
+def test_first_node_is_not_known_when_the_engine_was_found_again(
+    farm: FarmFolder, reused: tuple[str, ...], node: str | None
+) -> None:
+    job = farm.job(Kind.TWICE, "amy", "rk3588")
+    first = replace(outcome("n1", ("a.rknn", "1")), reused=reused)
+    repeat = repeat_of(job, "compile", [first], outcome("n2", ("a.rknn", "2")))
+    assert (repeat.measured.first_node, repeat.measured.apart) == (node, node is not None)
+    failed = repeat_failure(repeat)
+    assert failed is not None
+    assert failed.sentence.startswith(f"Made twice, {'on n1' if node else 'by an earlier run'} and on n2, it has other")
 
 
 def outcome(node: str, *files: tuple[str, str]) -> JobOutcome:

@@ -10,7 +10,7 @@ from farm.catalogue import Catalogue
 from farm.catalogue_diff import changes_since
 from farm.gathering import gather_farm
 from farm.jobs import Kind, Unplanned
-from farm.outcomes import Ended
+from farm.outcomes import Ended, read_outcome, write_outcome
 from rknn_tts.blocks import plain_text
 from rknn_tts.present_catalogue import MOST_SHOWN, catalogue_blocks
 from tests.farm.farm_folder import CPU_S, FarmFolder
@@ -96,6 +96,16 @@ def test_terminal_says_that_nothing_changed(farm: FarmFolder) -> None:
 def test_terminal_says_where_things_were_made_twice(farm: FarmFolder, node: str, where: str) -> None:
     farm.twice("amy", "rk3588", farm.compiled("amy", "rk3588"), node=node)
     assert f"made twice:  1 of 1 the same bytes, {where}" in lines(gather_farm(farm.plan().places))
+
+
+def test_terminal_does_not_say_where_that_was_made_which_was_found_again(farm: FarmFolder) -> None:
+    compiled = farm.compiled("amy", "rk3588")
+    first = read_outcome(farm.places.outcome(compiled.id))
+    assert first is not None
+    write_outcome(replace(first, reused=("build",)), farm.places.outcome(compiled.id))
+    farm.twice("amy", "rk3588", compiled, node="n2")
+    told = lines(gather_farm(farm.plan().places))
+    assert "made twice:  1 of 1 the same bytes, none known to be of two nodes" in told
 
 
 def test_terminal_leaves_out_what_is_too_much(farm: FarmFolder) -> None:
