@@ -57,9 +57,9 @@ def run_workflow(
     Args:
         places: the farm's files; of them there is the plan.
         python: of the farm's own environment.
-        cores: jobs at once; None for a processor each, or as the profile says.
-        memory_bytes: what the jobs on this machine may take together; on a cluster each job asks for its own.
-        profile: a folder with a `config.yaml` of Snakemake's options, for a cluster; None for this machine.
+        cores: jobs at once; None for a processor each, or on a cluster as the profile says.
+        memory_bytes: what the jobs on this machine may take together; 0 on a cluster, where each asks for its own.
+        profile: a folder with a `config.yaml` of Snakemake's options; None where there is nothing to add to the farm's.
         say: takes a line for the user.
         program: what runs the jobs' commands.
 
@@ -70,8 +70,7 @@ def run_workflow(
     """
     tasks = tasks_of(read_plan(places.plan), read_table(SEED, places.measured), places)
     write_tasks(tasks, places.tasks)
-    # A profile is for a cluster, whose nodes have memory of their own.
-    write_settings(Settings(str(program), str(python), 0 if profile else memory_bytes), places.settings)
+    write_settings(Settings(str(program), str(python), memory_bytes), places.settings)
     command = workflow_command(places, python=python, cores=cores, memory_bytes=memory_bytes, profile=profile)
     environment = {name: value for name, value in os.environ.items() if name not in _DROPPED}
     with places.workflow_log.open("wb") as log, _begun(command, places.own, environment, log.fileno()) as process:
@@ -93,7 +92,7 @@ def workflow_command(
     command = [str(python), "-E", "-s", str(SNAKEMAKE), "--snakefile", str(SNAKEFILE)]
     command += ["--directory", str(places.own), "--configfile", str(places.settings)]
     command += ["--profile", str(COMMON_PROFILE), "--workflow-profile", str(profile) if profile else "none"]
-    if profile is None:
+    if memory_bytes:
         command += ["--cores", str(cores or len(os.sched_getaffinity(0)))]
         command += ["--resources", f"mem_mb={memory_bytes // MB}"]
     elif cores is not None:

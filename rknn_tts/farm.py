@@ -157,7 +157,8 @@ def _work(
     if not left:
         return EXIT_DONE
     add_extras(planned.extras, say)
-    if profile is None or not profile.elsewhere:
+    elsewhere = profile is not None and profile.elsewhere
+    if not elsewhere:
         make_converters(left, say)
     python = farm_python(say)
     _learn(planned.plan, places, {**standing.at_hand, **standing.ended})
@@ -167,7 +168,7 @@ def _work(
             places,
             python=python,
             cores=request.cores,
-            memory_bytes=_memory_bytes(request),
+            memory_bytes=0 if elsewhere else _memory_bytes(request),
             profile=None if profile is None else profile.folder,
             say=say.step,
         )

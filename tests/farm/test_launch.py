@@ -16,9 +16,9 @@ from tests.farm.stub_farms import MB, job, stub_farm
 PYTHON = Path("/environment/bin/python")
 
 
-def command(cores: int | None = None, profile: Path | None = None) -> list[str]:
+def command(cores: int | None = None, profile: Path | None = None, memory_mb: int = 2000) -> list[str]:
     return workflow_command(
-        FarmPlaces(Path("/farm")), python=PYTHON, cores=cores, memory_bytes=2000 * MB, profile=profile
+        FarmPlaces(Path("/farm")), python=PYTHON, cores=cores, memory_bytes=memory_mb * MB, profile=profile
     )
 
 
@@ -39,22 +39,29 @@ def test_jobs_share_the_machine_when_there_is_no_profile() -> None:
     assert value(command(), "--cores") == str(len(os.sched_getaffinity(0)))
 
 
-def test_profile_says_how_many_run_when_there_is_one() -> None:
+def test_jobs_share_the_machine_when_a_profile_is_for_it() -> None:
     words = command(profile=Path("/my/profile"))
+    assert (value(words, "--cores"), value(words, "--resources")) == (str(len(os.sched_getaffinity(0))), "mem_mb=2000")
+    assert value(words, "--workflow-profile") == "/my/profile"
+    assert "--jobs" not in words
+
+
+def test_profile_says_how_many_run_when_it_is_for_a_cluster() -> None:
+    words = command(profile=Path("/my/profile"), memory_mb=0)
     assert value(words, "--workflow-profile") == "/my/profile"
     assert value(words, "--profile") == str(COMMON_PROFILE)
     assert not {"--cores", "--jobs", "--resources"} & set(words)
-    assert value(command(cores=7, profile=Path("/my/profile")), "--jobs") == "7"
+    assert value(command(cores=7, profile=Path("/my/profile"), memory_mb=0), "--jobs") == "7"
 
 
-@pytest.mark.parametrize(("profile", "memory_mb"), [(None, 2000), (Path("/nowhere"), 0)])
-def test_machine_has_no_memory_of_its_own_to_give_when_there_is_a_profile(
-    profile: Path | None, memory_mb: int, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize("memory_mb", [2000, 0])
+def test_workflow_is_told_what_the_machine_may_give(memory_mb: int, tmp_path: Path) -> None:
     farm = stub_farm(tmp_path / "farm")
     farm.plan([job("anna")])
     with pytest.raises(FileNotFoundError):  # there is no such Python; all else is written by then
-        run_workflow(farm.places, python=PYTHON, cores=1, memory_bytes=2000 * MB, profile=profile, say=quiet)
+        run_workflow(
+            farm.places, python=PYTHON, cores=1, memory_bytes=memory_mb * MB, profile=Path("/nowhere"), say=quiet
+        )
     assert read_settings(farm.places.settings).memory_bytes == memory_mb * MB
     assert read_settings(farm.places.settings).python == str(PYTHON)
     assert Path(read_settings(farm.places.settings).program).is_file()

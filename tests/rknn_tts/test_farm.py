@@ -195,13 +195,17 @@ def test_a_matrix_is_refused_when_nothing_can_be_built_of_it(tmp_path: Path, wor
         said(request(tmp_path, row=row, dry_run=True))
 
 
-def test_cores_memory_and_profile_reach_the_workflow(tmp_path: Path, workflow: Workflow) -> None:
+@pytest.mark.parametrize(("executor", "memory_bytes"), [("local", 5_500_000_000), ("slurm", 0)])
+def test_cores_memory_and_profile_reach_the_workflow(
+    executor: str, memory_bytes: int, tmp_path: Path, workflow: Workflow
+) -> None:
     touch(tmp_path, "profile/config.yaml")
+    (tmp_path / "profile/config.yaml").write_text(f"executor: {executor}")
     said(request(tmp_path, cores=3, memory_gb=5.5, profile=str(tmp_path / "profile")))
     asked = {name: workflow.asked[name] for name in ("cores", "memory_bytes", "profile", "python")}
     assert asked == {
         "cores": 3,
-        "memory_bytes": 5_500_000_000,
+        "memory_bytes": memory_bytes,
         "profile": tmp_path / "profile",
         "python": Path("python"),
     }
