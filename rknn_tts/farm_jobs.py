@@ -18,7 +18,7 @@ from pathlib import Path
 
 from contracts.errors import UserInput
 from contracts.files import digests_from, sha256_of
-from engine.environment import CONVERTER_PYTHON
+from engine.environment import CONVERTER_PYTHON, passed_on
 from environments.locks import TOOLKIT_PREFIX, read_lock
 from farm.jobs import ENGINES, EXPORTS, Job, Kind, Plan, Unplanned
 from farm.matrix import PACKAGE, Cuts, Matrix
@@ -268,5 +268,6 @@ def _is_hidden(path: Path) -> bool:
 
 
 def _toolkit_digest(toolkit: str) -> str:
-    """What is known of the converter environment before it is made: its lock, and where a user's own stands."""
-    return " ".join((read_lock(ROOT, f"{TOOLKIT_PREFIX}{toolkit}").digest, os.environ.get(CONVERTER_PYTHON, "")))
+    """What is known of the converter environment before it is made: its lock, where a user's own stands, variables."""
+    lock, own = read_lock(ROOT, f"{TOOLKIT_PREFIX}{toolkit}").digest, os.environ.get(CONVERTER_PYTHON, "")
+    return json.dumps([lock, own, passed_on(os.environ)], sort_keys=True)

@@ -16,6 +16,7 @@ from farm.jobs import Kind
 from rknn_tts import farm_jobs
 from rknn_tts.farm_jobs import plan_of
 from rknn_tts.known_files import KnownFiles
+from rknn_tts.steps import ROOT
 from tests.rknn_tts.farm_matrices import PIPER, matrix, of_kind, planned, touch
 
 
@@ -153,6 +154,47 @@ def test_ids_hold_the_lock_of_the_toolkit_and_an_environment_of_ones_own(
     monkeypatch.setenv(CONVERTER_PYTHON, "/mine/bin/python")
     for other in (changed, of_kind(planned(folder, PIPER), Kind.COMPILE)):
         assert {job.id for job in before}.isdisjoint(job.id for job in other)
+
+
+@pytest.mark.parametrize("name", ["LD_LIBRARY_PATH", "RKNN_TTS_TORCH"])
+def test_ids_of_engines_hold_the_variables_that_the_toolkit_sees(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.delenv(name, raising=False)
+    before = planned(folder, PIPER)
+    monkeypatch.setenv(name, "other")
+    after = planned(folder, PIPER)
+    assert [job.id for job in of_kind(before, Kind.EXPORT)] == [job.id for job in of_kind(after, Kind.EXPORT)]
+    assert {job.id for job in of_kind(before, Kind.COMPILE)}.isdisjoint(job.id for job in after.jobs)
+
+
+def test_ids_hold_what_our_code_reads_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(farm_jobs, "ROOT", tmp_path)
+    monkeypatch.setattr(farm_jobs, "code_digest", " ".join)
+    touch(tmp_path, "room/deep/weighed.json", "room/page.html.j2", "room/style.css", "other/x.json")
+
+    def code(*rooms: str) -> str:
+        digest = farm_jobs._code.__wrapped__(rooms)
+        assert isinstance(digest, str)
+        return digest
+
+    seen = {code("room"), code("other")}
+    for name in ("deep/weighed.json", "page.html.j2", "style.css"):
+        (tmp_path / "room" / name).write_text("edited")
+        seen.add(code("room"))
+    assert len(seen) == 2 + 3
+    (tmp_path / "other/x.json").write_text("edited")
+    touch(tmp_path, "room/.cache/x.json", "room/notes.md")
+    assert code("room") in seen
+
+
+def test_every_file_that_our_code_may_read_is_held_by_the_ids() -> None:
+    plain = {".py", ".pyc", ".md", ".toml", ".typed"}  # code has its own digest; the rest is of the runtime's package
+    rooms = [ROOT / room for room in farm_jobs._PAGE_ROOMS]
+    data = {path for room in rooms for path in room.rglob("*") if path.is_file() and path.suffix not in plain}
+    assert {path for path in data if not farm_jobs._is_hidden(path)} == set(
+        farm_jobs._data_files(farm_jobs._PAGE_ROOMS)
+    )
 
 
 def test_steps_are_done_again_when_that_is_asked_for_and_ids_stay(folder: Path) -> None:
