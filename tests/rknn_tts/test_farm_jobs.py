@@ -1,22 +1,16 @@
-"""The jobs of a matrix: which there are, their commands, and what their ids hold."""
+"""The jobs of a matrix: which there are, and their commands (what their ids hold: test_farm_job_ids.py)."""
 
 from __future__ import annotations
 
 import json
-import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from contracts.errors import UserInput
-from engine.environment import CONVERTER_PYTHON
-from environments.locks import read_lock
 from farm.jobs import Kind
-from rknn_tts import farm_jobs
 from rknn_tts.farm_jobs import plan_of
 from rknn_tts.known_files import KnownFiles
-from rknn_tts.steps import ROOT
 from tests.rknn_tts.farm_matrices import PIPER, matrix, of_kind, planned, touch
 
 
@@ -24,10 +18,6 @@ from tests.rknn_tts.farm_matrices import PIPER, matrix, of_kind, planned, touch
 def folder(tmp_path: Path) -> Path:
     touch(tmp_path, "voices/a.onnx", "voices/b.onnx")
     return tmp_path
-
-
-def ids(folder: Path, *rows: str, top: str = 'targets = ["rk3588", "rk3566"]') -> set[str]:
-    return {job.id for job in planned(folder, *rows, top=top).jobs}
 
 
 def test_each_step_is_a_job_and_needs_stand_first(folder: Path) -> None:
@@ -102,99 +92,6 @@ def test_each_target_has_its_own_export_when_the_cuts_are_its_own(folder: Path) 
     assert all(f"--target={job.target}" in job.commands[0] for job in exports.values())
     assert all(job.folder == f"onnx/{job.target}/{job.voice}" for job in exports.values())
     assert all(exports[job.needs[0]].target == job.target for job in of_kind(plan, Kind.COMPILE))
-
-
-def test_ids_do_not_tell_where_anything_stands(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
-    elsewhere = tmp_path_factory.mktemp("elsewhere") / "x"
-    shutil.copytree(folder, elsewhere)
-    other = f"{PIPER.replace('voices', 'voices/.')}"
-    assert ids(folder, PIPER) == ids(elsewhere, other, top='targets = ["rk3588", "rk3566"]\noutput = "/far/away"')
-
-
-CHANGES: dict[str, Callable[[Path, pytest.MonkeyPatch], object]] = {
-    "the checkpoint": lambda folder, patch: (folder / "voices/a.onnx").write_text("other"),
-    "its JSON": lambda folder, patch: (folder / "voices/a.onnx.json").write_text("{}"),
-    "its name": lambda folder, patch: (folder / "voices/a.onnx").rename(folder / "voices/c.onnx"),
-    "our code": lambda folder, patch: patch.setattr(farm_jobs, "_code", lambda rooms: "other"),
-}
-
-
-@pytest.mark.parametrize("change", CHANGES)
-def test_ids_are_others_when_what_decides_the_result_changes(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, change: str
-) -> None:
-    (folder / "voices/b.onnx").unlink()
-    before = ids(folder, PIPER)
-    CHANGES[change](folder, monkeypatch)
-    assert ids(folder, PIPER).isdisjoint(before)
-
-
-def test_ids_are_others_when_the_geometry_does_and_the_same_in_other_order(folder: Path) -> None:
-    widths = [ids(folder, f"{PIPER}\nwidths = [{width}]") for width in ("{}", "{window = 109}", "{window = 110}")]
-    assert not widths[0] & widths[1] and not widths[1] & widths[2]  # noqa: PT018 - one claim
-    assert ids(folder, f"{PIPER}\nwidths = [{{window = 110}}, {{}}]") >= widths[0] - {
-        job.id for job in of_kind(planned(folder, PIPER), Kind.TWICE)
-    }
-
-
-def test_an_export_outlives_another_toolkit_and_an_engine_does_not(folder: Path) -> None:
-    first, second = (planned(folder, PIPER, top=f'targets = ["rk3588"]\ntoolkit = "{v}"') for v in ("2.3.2", "2.5.0"))
-    for kind, same in ((Kind.EXPORT, True), (Kind.COMPILE, False), (Kind.PAGE, False)):
-        found = [{job.id for job in of_kind(plan, kind)} for plan in (first, second)]
-        assert (found[0] == found[1]) is same
-
-
-def test_ids_hold_the_lock_of_the_toolkit_and_an_environment_of_ones_own(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    before = of_kind(planned(folder, PIPER), Kind.COMPILE)
-    with monkeypatch.context() as patch:
-        patch.setattr(farm_jobs, "read_lock", lambda root, name: read_lock(root, name)._replace(digest="other"))
-        changed = of_kind(planned(folder, PIPER), Kind.COMPILE)
-    monkeypatch.setenv(CONVERTER_PYTHON, "/mine/bin/python")
-    for other in (changed, of_kind(planned(folder, PIPER), Kind.COMPILE)):
-        assert {job.id for job in before}.isdisjoint(job.id for job in other)
-
-
-@pytest.mark.parametrize("name", ["LD_LIBRARY_PATH", "RKNN_TTS_TORCH"])
-def test_ids_of_engines_hold_the_variables_that_the_toolkit_sees(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
-    monkeypatch.delenv(name, raising=False)
-    before = planned(folder, PIPER)
-    monkeypatch.setenv(name, "other")
-    after = planned(folder, PIPER)
-    assert [job.id for job in of_kind(before, Kind.EXPORT)] == [job.id for job in of_kind(after, Kind.EXPORT)]
-    assert {job.id for job in of_kind(before, Kind.COMPILE)}.isdisjoint(job.id for job in after.jobs)
-
-
-def test_ids_hold_what_our_code_reads_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(farm_jobs, "ROOT", tmp_path)
-    monkeypatch.setattr(farm_jobs, "code_digest", " ".join)
-    touch(tmp_path, "room/deep/weighed.json", "room/page.html.j2", "room/style.css", "other/x.json")
-
-    def code(*rooms: str) -> str:
-        digest = farm_jobs._code.__wrapped__(rooms)
-        assert isinstance(digest, str)
-        return digest
-
-    seen = {code("room"), code("other")}
-    for name in ("deep/weighed.json", "page.html.j2", "style.css"):
-        (tmp_path / "room" / name).write_text("edited")
-        seen.add(code("room"))
-    assert len(seen) == 2 + 3
-    (tmp_path / "other/x.json").write_text("edited")
-    touch(tmp_path, "room/.cache/x.json", "room/notes.md")
-    assert code("room") in seen
-
-
-def test_every_file_that_our_code_may_read_is_held_by_the_ids() -> None:
-    plain = {".py", ".pyc", ".md", ".toml", ".typed"}  # code has its own digest; the rest is of the runtime's package
-    rooms = [ROOT / room for room in farm_jobs._PAGE_ROOMS]
-    data = {path for room in rooms for path in room.rglob("*") if path.is_file() and path.suffix not in plain}
-    assert {path for path in data if not farm_jobs._is_hidden(path)} == set(
-        farm_jobs._data_files(farm_jobs._PAGE_ROOMS)
-    )
 
 
 def test_steps_are_done_again_when_that_is_asked_for_and_ids_stay(folder: Path) -> None:
