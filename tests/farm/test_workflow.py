@@ -137,11 +137,12 @@ def test_nothing_is_begun_again_when_all_is_done(
 
 
 DRIVER = """
-import sys
+import signal, sys
 from pathlib import Path
 from farm.launch import run_workflow
 from farm.places import FarmPlaces
 output, python, program, memory_bytes = sys.argv[1:]
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where a script has the tests in the background
 try:
     code = run_workflow(FarmPlaces(Path(output)), python=Path(python), cores=2, memory_bytes=int(memory_bytes),
                         profile=None, say=print, program=Path(program))
