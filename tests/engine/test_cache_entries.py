@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from pathlib import Path
 
 import pytest
 
+from engine.cache import StepCache
 from engine.cache_entries import drop_damaged, entries_in, is_listed, is_whole, write_entry
 
 
@@ -36,6 +39,22 @@ def test_entry_is_not_whole_when_a_file_of_it_is_another(tmp_path: Path, made: P
     drop_damaged(entry)
     assert not is_listed(entry)
     assert list(entry.parent.iterdir()) == []
+
+
+def test_entry_is_not_taken_for_damaged_when_the_disk_cannot_read_it(
+    tmp_path: Path, made: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unreadable(path: Path) -> str:
+        raise OSError(errno.EIO, os.strerror(errno.EIO), str(path))
+
+    cache = StepCache(tmp_path / "cache", say=lambda _: None)
+    entry = cache.store("2f" * 32, made)
+    with monkeypatch.context() as patch:
+        patch.setattr("engine.cache_entries.sha256_of", unreadable)
+        with pytest.raises(OSError, match="Input/output error"):
+            is_whole(entry)
+        assert cache.find("2f" * 32) is None
+    assert cache.find("2f" * 32) == entry
 
 
 def test_entry_without_its_contents_is_dropped(tmp_path: Path, made: Path) -> None:
