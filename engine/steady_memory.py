@@ -138,7 +138,10 @@ def _used_heaps_taken() -> Iterator[None]:
     try:
         filled = fill(WAITING_CEILING)
         while filled and len(waiting) < _WAITING_THREADS:
-            waiting.append(_started(wait, WAITING_STACK_BYTES))
+            try:
+                waiting.append(_started(wait, WAITING_STACK_BYTES))
+            except RuntimeError:  # there may be no more threads: the call may get a used heap then
+                break
             seen.acquire()
             if _is_below(WAITING_CEILING, addresses[-1]):
                 break

@@ -73,6 +73,22 @@ def test_call_is_run_all_the_same_when_addresses_cannot_be_had(code: str) -> Non
     assert len(addresses) == 4
 
 
+FEW_THREADS = """
+start, allowed = threading.Thread.start, []
+def limited(thread):  # as of `ulimit -u`, which does not hold for root: the first does not start
+    allowed.append(True)
+    if len(allowed) == 1:
+        raise RuntimeError("can't start new thread")
+    start(thread)
+threading.Thread.start = limited
+"""
+
+
+def test_call_is_run_all_the_same_when_there_may_be_no_more_threads() -> None:
+    addresses, noted = json.loads(run(FEW_THREADS + SHOW).stdout)
+    assert (len(addresses), len(noted)) == (4, 1)
+
+
 def test_what_the_call_raises_is_raised() -> None:
     failed = run("steady['run_steadily'](lambda: {}['absent'])\n")
     assert failed.stderr.endswith("KeyError: 'absent'\n")
