@@ -161,7 +161,7 @@ def _work(
     if not elsewhere:
         make_converters(left, say)
     python = farm_python(say)
-    _learn(planned.plan, places, {**standing.at_hand, **standing.ended})
+    _learn(planned.plan, places, {**standing.at_hand, **standing.ended}, say)
     say.step(f"{len(jobs) - len(left)} of {len(jobs)} jobs done")
     try:
         return run_workflow(
@@ -173,13 +173,16 @@ def _work(
             say=say.step,
         )
     finally:
-        _learn(planned.plan, places, _outcomes(planned.plan, places, standing))
+        _learn(planned.plan, places, _outcomes(planned.plan, places, standing), say)
 
 
-def _learn(plan: Plan, places: FarmPlaces, outcomes: Mapping[str, JobOutcome]) -> None:
-    """Bring the table up to date of what jobs take."""
+def _learn(plan: Plan, places: FarmPlaces, outcomes: Mapping[str, JobOutcome], say: Say) -> None:
+    """Bring the table up to date of what jobs take; where it cannot be written, what was built counts all the same."""
     own = read_table(places.measured)
-    write_table(brought_up_to_date(own, places.output, plan.jobs, outcomes.values()), places.measured)
+    try:
+        write_table(brought_up_to_date(own, places.output, plan.jobs, outcomes.values()), places.measured)
+    except OSError as error:
+        say.note(f"{places.measured}: cannot be written ({error.strerror}); what jobs took is not kept.")
 
 
 def _outcomes(plan: Plan, places: FarmPlaces, standing: Standing) -> dict[str, JobOutcome]:

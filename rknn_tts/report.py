@@ -24,8 +24,11 @@ TRACEBACK_VARIABLE = "RKNN_TTS_TRACEBACK"
 
 NOTHING = Outcome(files=(), manifest=None, verdicts=(), measurements=(), notes=(), reused=())
 
-_MACHINE_ERRORS = FULL | {errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO, errno.ENAMETOOLONG, errno.ELOOP}
-"""What the machine refuses, and no bug is."""
+_MACHINE_ERRORS = FULL | {
+    *(errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO, errno.ENAMETOOLONG, errno.ELOOP),
+    *(errno.EISDIR, errno.ENOTDIR),
+}
+"""What the machine refuses, or stands in the way on the disk, and no bug is."""
 
 
 @dataclass(frozen=True)

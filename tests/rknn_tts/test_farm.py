@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 from collections.abc import Callable, Mapping
@@ -231,6 +232,19 @@ def test_the_table_of_what_jobs_take_learns_of_each_run(tmp_path: Path, workflow
         ("compile", "rk3588", 2),
         ("compile", "rk3566", 2),
     }
+
+
+def test_there_is_a_catalogue_when_what_jobs_took_cannot_be_kept(
+    tmp_path: Path, workflow: Workflow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(table: object, path: Path) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", str(path))
+
+    monkeypatch.setattr(farm_module, "write_table", full)
+    report, told = said(request(tmp_path))
+    assert report.exit_code == 0
+    assert (tmp_path / "out/catalogue.json").is_file()
+    assert f"{tmp_path}/out/.farm/measured.json: cannot be written (No space left on device);" in told
 
 
 def test_the_catalogue_is_compared_with_the_one_before_or_with_the_one_that_is_named(
