@@ -60,7 +60,11 @@ def test_report_json_can_be_written_when_a_name_is_not_unicode() -> None:
         (KeyboardInterrupt(), 130, "Interrupted: the command was stopped before it was done."),
         (OSError(errno.ENOSPC, "No space left on device", "engines/x"), 1, "engines/x: cannot be written or read (No"),
         (OSError(errno.ENOSPC, "No space left on device"), 1, "The disk is full (No space left on device): free some"),
-        (OSError(errno.EISDIR, "a folder stands there", "out/x"), 1, "out/x: cannot be written or read (a folder stands"),
+        (
+            OSError(errno.EISDIR, "a folder stands there", "out/x"),
+            1,
+            "out/x: cannot be written or read (a folder stands",
+        ),
         (OSError(errno.ENOTDIR, "Not a directory", "out/x"), 1, "out/x: cannot be written or read (Not a directory)."),
         (OSError(errno.ENAMETOOLONG, "File name too long", "x" * 999), 1, "x" * 300 + ": cannot be written or read ("),
         (KeyError("hop"), 1, "rknn-tts itself failed (KeyError: 'hop'); this is a bug."),
