@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from contracts.files import sha256_of
+from farm import pruning
 from farm.jobs import Job, Kind, Plan
 from farm.outcomes import Ended, JobOutcome, MadeFile, write_outcome
 from farm.places import FarmPlaces
@@ -59,6 +60,25 @@ def test_a_job_is_done_again_when_a_file_is_gone_or_of_another_size(places: Farm
     assert standing(places, job("j")) == Standing({}, {}, frozenset({"j"}))
     path.unlink()
     assert standing(places, job("j")) == Standing({}, {}, frozenset({"j"}))
+
+
+@pytest.mark.parametrize("text", ["engin", "engines"])
+def test_a_job_is_done_again_when_a_file_has_another_size_however_old_it_is(places: FarmPlaces, text: str) -> None:
+    write_outcome(outcome("j", files=(made(places),)), places.outcome("j"))
+    path = places.output / "rk3588/a/a.rknn"
+    path.write_text(text)
+    os.utime(path, (0, 0))
+    assert standing(places, job("j")).gone == {"j"}
+
+
+def test_a_file_is_not_read_when_it_is_older_than_the_outcome(
+    places: FarmPlaces, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done = made(places)
+    os.utime(places.output / done.path, (0, 0))
+    write_outcome(outcome("j", files=(done,)), places.outcome("j"))
+    monkeypatch.setattr(pruning, "sha256_of", lambda path: pytest.fail("8,000 engines are 160 GB"))
+    assert set(standing(places, job("j")).at_hand) == {"j"}
 
 
 def test_a_job_is_done_again_when_another_state_of_the_checkpoint_wrote_over_its_file(places: FarmPlaces) -> None:
