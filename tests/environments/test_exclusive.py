@@ -43,6 +43,12 @@ def test_only_one_says_nothing_when_the_lock_is_free(tmp_path: Path) -> None:
     assert said == []
 
 
+def test_lock_names_its_holder_alone_when_an_earlier_one_had_a_longer_name(tmp_path: Path) -> None:
+    (tmp_path / "lock").write_text(f"4194304 on {'node' * 16}")
+    with only_one(tmp_path / "lock", print):
+        assert (tmp_path / "lock").read_text() == f"{os.getpid()} on {socket.gethostname()}"
+
+
 def test_only_one_waits_when_a_child_still_has_the_descriptor(tmp_path: Path) -> None:
     said: list[str] = []
     with only_one(tmp_path / "lock", said.append) as descriptor:
