@@ -136,6 +136,21 @@ def test_nothing_is_begun_again_when_all_is_done(
     assert not said
 
 
+def test_what_was_made_from_a_job_stands_when_that_is_done_again(
+    tmp_path: Path, farm_python: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    farm = stub_farm(tmp_path / "farm")
+    monkeypatch.setenv("STUB_LOG", str(farm.log))
+    export = job("export")
+    made = job("compile", kind=Kind.COMPILE, needs=[export])
+    new = job("another", kind=Kind.COMPILE, needs=[export])
+    farm.plan([export, made, new])
+    farm.at_hand(made, "n1")
+    assert run(farm, [export, made, new], farm_python, []) == 0
+    assert [line.words[1] for line in farm.lines("start")] == ["export", "another"]
+    assert farm.outcome(made).node == "n1"
+
+
 DRIVER = """
 import signal, sys
 from pathlib import Path
