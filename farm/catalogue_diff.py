@@ -7,7 +7,6 @@ one kind, by their paths too. Nothing that was measured (`measured`) is compared
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -177,7 +176,7 @@ def changes_since(earlier: Catalogue, now: Catalogue, against: str) -> Changes:
         mended=tuple(
             Named(failure_text(failure), failure.sentence)
             for key, failure in failed_before.items()
-            if key not in failed_now and (failure.path in paths or _is_mended(failure, done))
+            if key not in failed_now and (_is_mended(failure, done) if failure.path is None else failure.path in paths)
         ),
     )
 
@@ -225,10 +224,10 @@ def _change(before: EngineEntry, after: EngineEntry) -> EngineChange | None:
 def _figures(before: EngineEntry, after: EngineEntry) -> Iterator[Difference]:
     for rule in RULES:
         old, new = rule.of(before), rule.of(after)
-        if old is None or new is None or math.isnan(old) or math.isnan(new) or old == new:
+        if old is None or new is None or old == new:
             continue
         least = rule.least * abs(old) if rule.relative else rule.least
-        if abs(new - old) > least:
+        if abs(new - old) > least:  # never of NaN
             yield Difference(rule.figure, old, new, rule.unit, (new > old) is rule.more_is_better)
 
 

@@ -8,7 +8,16 @@ import pytest
 
 from contracts.manifest import read_manifest
 from contracts.verdicts import Verdict, failure, passed, unproven
-from farm.catalogue import Catalogue, EngineEntry, Failure, Fault, Repeat, RepeatedFile, RepeatMeasured
+from farm.catalogue import (
+    Catalogue,
+    EngineEntry,
+    Failure,
+    Fault,
+    Repeat,
+    RepeatedFile,
+    RepeatMeasured,
+    VerdictCounts,
+)
 from farm.catalogue_diff import RULES, Changes, changes_since, engine_text
 from farm.engine_entries import Standing, entry_of
 from farm.gathering import assembled
@@ -34,6 +43,11 @@ def of(*entries: EngineEntry, failures: tuple[Failure, ...] = (), repeats: tuple
 
 def changes(before: EngineEntry, after: EngineEntry) -> Changes:
     return changes_since(of(before), of(after), "old.json")
+
+
+def failing(entry: EngineEntry) -> EngineEntry:
+    """The same with a verdict that failed."""
+    return replace(entry, verdicts=VerdictCounts(failed=1), notable=(failure("fp32.whole", "It is noise."),))
 
 
 def costing(entry: EngineEntry, **more: Any) -> EngineEntry:
@@ -180,6 +194,21 @@ def test_failure_is_mended_when_what_it_was_of_is_there(
 ) -> None:
     found = changes_since(of(failures=(failure_before,)), of(replace(engine, page=page)), "old.json")
     assert bool(found.mended) is mended
+
+
+@pytest.mark.parametrize("before", [FAILURE, replace(FAILURE, kind="engine", path="rk3588/amy/one.rknn")])
+def test_failure_is_not_mended_when_the_engine_fails_now(engine: EngineEntry, before: Failure) -> None:
+    now = failing(engine)
+    assert changes_since(of(failures=(before,)), of(now), "old.json").mended == ()
+    assert changes_since(of(now), of(now), "old.json").mended == ()
+
+
+def test_failure_of_one_engine_is_not_mended_by_another_of_its_stage(engine: EngineEntry) -> None:
+    other = replace(engine, role="w128", path="rk3588/amy/other.rknn")
+    before = of(failing(engine), other)
+    assert changes_since(before, before, "old.json").mended == ()
+    gone = replace(FAILURE, fault=Fault.DAMAGED, path=engine.path)
+    assert changes_since(before, of(other, failures=(gone,)), "old.json").mended == ()
 
 
 @pytest.mark.parametrize("same", [True, False])

@@ -134,6 +134,15 @@ def test_job_that_left_only_a_note_of_an_attempt_is_told_by_that(farm: FarmFolde
     assert failed.sentence.startswith("It took 9 GB. ")
 
 
+def test_note_of_an_earlier_run_says_nothing_of_a_job_that_waits_now(farm: FarmFolder) -> None:
+    export = farm.job(Kind.EXPORT, "amy", None)
+    farm.ended(export, ended=Ended.REFUSED, sentence="It is no voice.")
+    job = farm.job(Kind.COMPILE, "amy", "rk3588", export)
+    farm.ended(job, ended=Ended.WAITING, sentence="It starts from that.")
+    write_died(Died(job.id, 1, Ended.MEMORY, "It took 9 GB.", "n1", 9 * 10**9), farm.places.died(job.id))
+    assert [one.fault for one in gathered(farm).failures] == [Fault.REFUSED, Fault.WAITING]
+
+
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"schema": "rknn-tts/engine/1"}', '{"schema": "other"}'])
 def test_manifest_that_is_damaged_is_a_failure_with_a_sentence(farm: FarmFolder, text: str) -> None:
     farm.compiled("amy", "rk3588")

@@ -176,6 +176,7 @@ def test_exit_code_says_how_the_worst_ended(tmp_path: Path, workflow: Workflow, 
     if ended not in (Ended.DONE, None):
         assert f"a is {ended.value}." in shown
     if ended is None:
+        assert "export      2               0     1  1 lost\n" in shown
         assert report.error is not None
         assert report.error.endswith(f"What Snakemake said is in {tmp_path}/out/.farm/snakemake.log.")
 
@@ -245,6 +246,16 @@ def test_there_is_a_catalogue_when_what_jobs_took_cannot_be_kept(
     assert report.exit_code == 0
     assert (tmp_path / "out/catalogue.json").is_file()
     assert f"{tmp_path}/out/.farm/measured.json: cannot be written (No space left on device);" in told
+
+
+def test_the_catalogue_that_is_replaced_may_be_compared_with_as_it_was(tmp_path: Path, workflow: Workflow) -> None:
+    said(request(tmp_path))
+    named = str(tmp_path / "out/catalogue.json")
+    first = Path(named).read_bytes()
+    report, _ = said(request(tmp_path, against=named))
+    # Snakemake's own last step writes the catalogue before we read what it is compared with.
+    assert report.extra["changes"].against == ".farm/earlier-catalogue.json"
+    assert (tmp_path / "out/.farm/earlier-catalogue.json").read_bytes() == first
 
 
 def test_the_catalogue_is_compared_with_the_one_before_or_with_the_one_that_is_named(
