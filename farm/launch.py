@@ -37,7 +37,8 @@ _END_PERIOD_S = TERM_PERIOD_S + 8.0
 """How long Snakemake has to end with its jobs, on a cluster to cancel them."""
 
 _DROPPED = ("SNAKEMAKE_PROFILE",)
-"""Variables by which a user's own settings of Snakemake would change the farm's."""
+"""Variables by which a user's own settings of Snakemake would change the farm's: those of the Snakemake that a cluster
+starts for each job, which is given no profile."""
 
 
 def run_workflow(

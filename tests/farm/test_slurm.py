@@ -91,7 +91,8 @@ def run(tmp_path_factory: pytest.TempPathFactory, farm_python: Path) -> Iterator
     farm.at_hand(ENGINE, MADE_ON)
     profile = _profile(folder)
     with slurm_cluster(folder / "cluster") as cluster, pytest.MonkeyPatch.context() as patch:
-        for name, value in {**farm.environment, **cluster.environment}.items():
+        # A user's own settings of Snakemake, which a job's Snakemake on its node would take.
+        for name, value in {**farm.environment, **cluster.environment, "SNAKEMAKE_PROFILE": "/nowhere"}.items():
             patch.setenv(name, value)
         lost: list[str] = []
         losing = threading.Thread(target=_lose_node_of_hanging_job, args=(farm, cluster, lost))
