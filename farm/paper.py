@@ -16,6 +16,7 @@ FARM_S = 0.5
 
 GB = 10**9
 HOUR_S = 3600
+MINUTES_PER_HOUR = 60
 
 _STEP_BYTES = 64 * 10**6
 """Memory is counted in these, rounded up, so that jobs are of few sorts and 20,000 are placed within a second."""
@@ -152,7 +153,9 @@ def count_text(number: int, what: str) -> str:
 
 def hours_text(hours: float) -> str:
     """Hours as a person tells them."""
-    return f"{hours * 60:.0f} minutes" if hours < 1 else f"{hours:,.1f} hours" if hours < 100 else f"{hours:,.0f} hours"
+    if hours < 1:
+        return count_text(round(hours * MINUTES_PER_HOUR), "minute")
+    return f"{hours:,.1f} hours" if hours < 100 else f"{hours:,.0f} hours"
 
 
 def gb_text(gb: float) -> str:

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from farm.jobs import Job, Kind, Plan
-from farm.paper import FARM_S, on_paper
+from farm.paper import FARM_S, hours_text, on_paper
 from farm.rows import Row, Table
 
 GB = 10**9
@@ -99,3 +99,18 @@ def test_jobs_that_wait_for_each_other_are_a_fault() -> None:
     loop = (replace(first, needs=(second.id,)), replace(second, needs=(first.id,)))
     with pytest.raises(ValueError, match="wait for each other"):
         on_paper(Plan("m", loop), EXPORTS, 2, GB)
+
+
+@pytest.mark.parametrize(
+    ("hours", "text"),
+    [
+        (1 / 60, "1 minute"),
+        (0.5, "30 minutes"),
+        (1.0, "1.0 hours"),
+        (99.9, "99.9 hours"),
+        (100.0, "100 hours"),
+        (1234.0, "1,234 hours"),
+    ],
+)
+def test_hours_are_told_as_a_person_tells_them(hours: float, text: str) -> None:
+    assert hours_text(hours) == text
