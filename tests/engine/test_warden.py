@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -102,6 +103,24 @@ def test_warden_runs_its_command_in_the_folder_and_counts_its_time(pytestconfig:
         status = started.status()
         assert status is not None
         assert status["cpu_s"] >= 0.3
+
+
+@pytest.fixture
+def small_stack() -> Iterator[int]:
+    """The most that a stack may have, where ours shall have less than is usual."""
+    soft, most = resource.getrlimit(resource.RLIMIT_STACK)
+    resource.setrlimit(resource.RLIMIT_STACK, (4 << 20, most))
+    yield most
+    resource.setrlimit(resource.RLIMIT_STACK, (soft, most))
+
+
+def test_command_has_the_usual_stack_when_ours_has_another(
+    pytestconfig: pytest.Config, tmp_path: Path, small_stack: int
+) -> None:
+    code = "import resource; print(*resource.getrlimit(resource.RLIMIT_STACK))"
+    with warden(pytestconfig.rootpath, tmp_path, *python(code)) as started:
+        assert started.log.readline().decode().split() == [str(8 << 20), str(small_stack)]
+        started.status()
 
 
 def test_warden_says_why_a_command_could_not_be_started(pytestconfig: pytest.Config, tmp_path: Path) -> None:
