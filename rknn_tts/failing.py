@@ -34,7 +34,9 @@ def keep_verdicts(verdicts: Sequence[Verdict], kept_in: Path, log: Path | None) 
     data = {"schema": FAILED_SCHEMA, "verdicts": to_json(tuple(verdicts)), "log": str(log) if log else None}
     try:
         kept_in.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(kept_in, (json.dumps(data, indent=1, ensure_ascii=False) + "\n").encode())
+        text = json.dumps(data, indent=1, ensure_ascii=False) + "\n"
+        # A path may hold bytes that are no UTF-8, which JSON has an escape for.
+        write_whole(kept_in, text.encode("utf-8", errors="backslashreplace"))
     except OSError as error:
         return f" The verdicts could not be kept in {kept_in} ({error.strerror})."
     return f" All verdicts are in {kept_in}."

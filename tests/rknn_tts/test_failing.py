@@ -47,6 +47,12 @@ def test_stop_if_failed_says_one_gate_when_it_is_one(tmp_path: Path) -> None:
         stop_if_failed(BAD[1:], tmp_path / "x.failed.json", None, "x was not written")
 
 
+def test_keep_verdicts_names_the_log_when_its_path_is_no_utf_8(tmp_path: Path) -> None:
+    log = Path("/Stra\udcdfe/build-logs/x.log")  # in Latin-1, as Python has it
+    keep_verdicts(BAD, tmp_path / "x.failed.json", log)
+    assert json.loads((tmp_path / "x.failed.json").read_text(encoding="utf-8"))["log"] == str(log)
+
+
 def test_keep_verdicts_says_why_when_they_cannot_be_kept(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("no folder")
     sentence = keep_verdicts(BAD, tmp_path / "file" / "x.failed.json", None)
