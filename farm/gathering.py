@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,7 +24,7 @@ from farm.catalogue import (
 )
 from farm.died import Died, read_died
 from farm.engine_entries import Standing, entry_of
-from farm.engine_files import ENGINE_SUFFIX, Damaged, checked_manifest
+from farm.engine_files import ENGINE_SUFFIX, Damaged, checked_manifest, is_inside
 from farm.jobs import Job, Kind, Plan, Unplanned, read_plan
 from farm.outcomes import Ended, JobOutcome, read_outcome
 from farm.places import FarmPlaces
@@ -51,7 +52,8 @@ def gather_farm(places: FarmPlaces) -> Catalogue:
     ran = {job.id: found for job in plan.jobs if (found := _ran(places.outcome(job.id))) is not None}
     failures = list(_failed_jobs(plan.jobs, ran, places))
     engines: list[EngineEntry] = []
-    pages = _pages(plan.jobs, ran)
+    pages, gone = _pages(plan.jobs, ran, places)
+    failures += gone
     for job in plan.jobs:
         if job.kind is Kind.COMPILE and _is_done(job.id, ran):
             made, damaged = _engines_of(job, ran[job.id], pages.get(job.id, ()), places)
@@ -151,14 +153,29 @@ def _job_measured(found: JobOutcome | None) -> JobMeasured:
     return JobMeasured(found.node, found.attempt, found.wall_s, found.cpu_s, found.peak_bytes)
 
 
-def _pages(jobs: Iterable[Job], ran: Mapping[str, Ran]) -> dict[str, tuple[str, ...]]:
-    """The pages of each job that compiled, by its id."""
-    return {
-        need: tuple(file.path for file in ran[job.id].outcome.files if file.path.endswith(PAGE_SUFFIX))
-        for job in jobs
-        if job.kind is Kind.PAGE and _is_done(job.id, ran)
-        for need in job.needs
-    }
+def _pages(
+    jobs: Iterable[Job], ran: Mapping[str, Ran], places: FarmPlaces
+) -> tuple[dict[str, tuple[str, ...]], list[Failure]]:
+    """The pages of each job that compiled, by its id, and what is wrong with those that are gone."""
+    pages: dict[str, tuple[str, ...]] = {}
+    failures: list[Failure] = []
+    for job in jobs:
+        if job.kind is not Kind.PAGE or not _is_done(job.id, ran):
+            continue
+        drawn = [file.path for file in ran[job.id].outcome.files if file.path.endswith(PAGE_SUFFIX)]
+        there = tuple(path for path in drawn if is_inside(path) and _is_file(places.output / path))
+        for path in drawn:
+            if path not in there:
+                sentence = f"{path}: the page is gone, or lies outside of the folder; run the farm again."
+                failures.append(
+                    Failure(Fault.DAMAGED, sentence, *_of(job), measured=_job_measured(ran[job.id].outcome))
+                )
+        pages.update(dict.fromkeys(job.needs, there))
+    return pages, failures
+
+
+def _is_file(path: Path) -> bool:
+    return os.path.isfile(path)  # noqa: PTH113 - Path.is_file raises where its folder cannot be read
 
 
 def _engines_of(

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -160,6 +161,21 @@ def test_file_that_is_gone_is_a_failure_that_names_it(farm: FarmFolder, name: st
     failed = the_failure(farm)
     assert failed.fault is Fault.DAMAGED
     assert failed.sentence.startswith(f"rk3588/amy/{name}: cannot be read (No such file or directory)")
+
+
+@pytest.mark.parametrize("path", [None, "../elsewhere/x.html", "/tmp/x.html"])
+def test_page_that_is_gone_or_lies_elsewhere_is_a_failure_and_no_link(farm: FarmFolder, path: str | None) -> None:
+    farm.compiled("amy", "rk3588", page=True)
+    page = farm.output / "rk3588/amy/piper-decoder-w102.html"
+    if path is None:
+        page.unlink()
+    else:
+        farm.ended(farm.jobs[-1], replace(farm.made(page), path=path))
+    failed = the_failure(farm)
+    named = path or "rk3588/amy/piper-decoder-w102.html"
+    assert (failed.fault, failed.kind) == (Fault.DAMAGED, "page")
+    assert failed.sentence == f"{named}: the page is gone, or lies outside of the folder; run the farm again."
+    assert [engine.page for engine in gathered(farm).engines] == [None]
 
 
 def test_engine_that_was_replaced_since_is_a_failure_though_its_size_is_the_same(farm: FarmFolder) -> None:
