@@ -22,14 +22,12 @@ def gather_folder(output: Path) -> tuple[list[EngineEntry], list[Failure]]:
     Raises:
         UserInput: there is none.
     """
-    paths = list(engines_below(output))
-    there = set(paths)
-    orphans = [path for path in _manifests_below(output) if path not in there]
-    if not paths and not orphans:
+    paths = {*engines_below(output), *_manifests_below(output)}
+    if not paths:
         raise UserInput(f"{output}: there is no engine in this folder, and no plan of a farm.")
     engines: list[EngineEntry] = []
     failures: list[Failure] = []
-    for path in sorted({*paths, *orphans}):
+    for path in sorted(paths):
         try:
             manifest = checked_manifest(output, path)
         except Damaged as error:
