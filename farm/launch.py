@@ -36,10 +36,6 @@ _WATCH_S = 0.1
 _END_PERIOD_S = TERM_PERIOD_S + 8.0
 """How long Snakemake has to end with its jobs, on a cluster to cancel them."""
 
-_DROPPED = ("SNAKEMAKE_PROFILE",)
-"""Variables by which a user's own settings of Snakemake would change the farm's: those of the Snakemake that a cluster
-starts for each job, which is given no profile."""
-
 
 def run_workflow(
     places: FarmPlaces,
@@ -73,8 +69,7 @@ def run_workflow(
     write_tasks(tasks, places.tasks)
     write_settings(Settings(str(program), str(python), memory_bytes), places.settings)
     command = workflow_command(places, python=python, cores=cores, memory_bytes=memory_bytes, profile=profile)
-    environment = {name: value for name, value in os.environ.items() if name not in _DROPPED}
-    with places.workflow_log.open("wb") as log, _begun(command, places.own, environment, log.fileno()) as process:
+    with places.workflow_log.open("wb") as log, _begun(command, places.own, log.fileno()) as process:
         progress = _Progress(places, [task.job.id for task in tasks])
         next_s = time.monotonic() + SAY_S
         while process.poll() is None:
@@ -89,7 +84,10 @@ def run_workflow(
 def workflow_command(
     places: FarmPlaces, *, python: Path, cores: int | None, memory_bytes: int, profile: Path | None
 ) -> list[str]:
-    """The command line that runs the workflow; arguments as of `run_workflow`."""
+    """The command line that runs the workflow; arguments as of `run_workflow`.
+
+    As it names profiles, Snakemake takes none that a variable of the user's names (SNAKEMAKE_PROFILE).
+    """
     command = [str(python), "-E", "-s", str(SNAKEMAKE), "--snakefile", str(SNAKEFILE)]
     command += ["--directory", str(places.own), "--configfile", str(places.settings)]
     command += ["--profile", str(COMMON_PROFILE), "--workflow-profile", str(profile) if profile else "none"]
@@ -102,16 +100,14 @@ def workflow_command(
 
 
 @contextmanager
-def _begun(
-    command: Sequence[str], folder: Path, environment: dict[str, str], log: int
-) -> Iterator[subprocess.Popen[bytes]]:
+def _begun(command: Sequence[str], folder: Path, log: int) -> Iterator[subprocess.Popen[bytes]]:
     """The command, running in a session of its own; whatever ends this context ends it, with all its jobs.
 
     Its stdin ends with us, even where we are killed: then it ends itself likewise (farm/snakemake_main.py).
     """
     os.write(log, f"{shlex.join(command)}\n".encode(errors="surrogateescape"))
     process = subprocess.Popen(
-        command, cwd=folder, env=environment, stdin=subprocess.PIPE, stdout=log, stderr=log, start_new_session=True
+        command, cwd=folder, stdin=subprocess.PIPE, stdout=log, stderr=log, start_new_session=True
     )
     try:
         yield process

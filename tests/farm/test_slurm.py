@@ -91,7 +91,7 @@ def run(tmp_path_factory: pytest.TempPathFactory, farm_python: Path) -> Iterator
     farm.at_hand(ENGINE, MADE_ON)
     profile = _profile(folder)
     with slurm_cluster(folder / "cluster") as cluster, pytest.MonkeyPatch.context() as patch:
-        # A user's own settings of Snakemake, which a job's Snakemake on its node would take.
+        # A user's own settings of Snakemake are no part of the farm, nor of its jobs' on their nodes.
         for name, value in {**farm.environment, **cluster.environment, "SNAKEMAKE_PROFILE": "/nowhere"}.items():
             patch.setenv(name, value)
         lost: list[str] = []
