@@ -196,11 +196,20 @@ def test_failure_is_mended_when_what_it_was_of_is_there(
     assert bool(found.mended) is mended
 
 
-@pytest.mark.parametrize("before", [FAILURE, replace(FAILURE, kind="engine", path="rk3588/amy/one.rknn")])
+@pytest.mark.parametrize(
+    "before",
+    [
+        FAILURE,
+        replace(FAILURE, kind="engine", path="rk3588/amy/one.rknn"),
+        replace(FAILURE, fault=Fault.DAMAGED, path="rk3588/amy/one.rknn"),
+    ],
+)
 def test_failure_is_not_mended_when_the_engine_fails_now(engine: EngineEntry, before: Failure) -> None:
     now = failing(engine)
     assert changes_since(of(failures=(before,)), of(now), "old.json").mended == ()
     assert changes_since(of(now), of(now), "old.json").mended == ()
+    still = of(engine, failures=(before,))
+    assert changes_since(still, still, "old.json").mended == ()
 
 
 def test_failure_of_one_engine_is_not_mended_by_another_of_its_stage(engine: EngineEntry) -> None:

@@ -124,6 +124,8 @@ def test_outcome_counts_and_not_the_manifest_when_a_job_has_both(tmp_path: Path)
     other = replace(JOB, id="compile-2", width="window-109", folder="none")
     (row,) = brought_up_to_date(Table(), tmp_path, [JOB, other], [outcome]).rows
     assert row.peak_bytes == 1_350_000_000
+    found_again = replace(outcome, reused=("build",))
+    assert brought_up_to_date(Table(), tmp_path, [JOB, other], [found_again]).rows == ()
 
 
 def test_own_row_counts_and_not_the_manifest_when_the_job_has_no_outcome(tmp_path: Path) -> None:
