@@ -48,3 +48,26 @@ def test_snakemake_ends_with_who_started_it_though_interrupts_were_ignored_there
                 os.killpg(process.pid, signal.SIGKILL)
     assert process.returncode == 1  # by itself: Snakemake's own code of a run that was interrupted
     assert not [pid for pid in below if Path(f"/proc/{pid}").exists()]
+
+
+LOOKS = """
+import sys, threading
+sys.path.insert(0, sys.argv[1])
+import snakemake_main
+from snakemake.scheduling.job_scheduler import JobScheduler
+class Scheduler:
+    _open_jobs = threading.Semaphore(0)
+scheduler = Scheduler()
+snakemake_main._look_again_once()
+for _ in range(2):
+    for _ in range(5):
+        JobScheduler._schedule_reevalutation(scheduler, 0.1)
+    print(scheduler._open_jobs.acquire(timeout=60), scheduler._open_jobs.acquire(timeout=0.5))
+"""
+
+
+def test_scheduler_looks_again_once_when_many_ask_for_it(farm_python: Path) -> None:
+    done = subprocess.run(
+        [str(farm_python), "-E", "-s", "-c", LOOKS, str(SNAKEMAKE.parent)], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines() == ["True False"] * 2

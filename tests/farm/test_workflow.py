@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from engine.processes import descendants
+from farm.died import Died, write_died
 from farm.jobs import Job, Kind
 from farm.launch import run_workflow
 from farm.outcomes import Ended
@@ -36,6 +37,9 @@ AFTER_POISONED = job("poisoned", kind=Kind.COMPILE, needs=[POISONED])
 AFTER_THAT = job("poisoned", kind=Kind.PAGE, needs=[AFTER_POISONED])
 FAILED = job("failed", "fail")
 HUNGRY = [job("hungry", "eat"), job("hungrier", "eat")]
+FOREWARNED = job("forewarned", "eat")
+"""It died for memory in an earlier run, whose note is there."""
+
 KILLED = job("killed", "kill-runner")
 AFTER_KILLED = job("killed", kind=Kind.COMPILE, needs=[KILLED])
 CRASHING = job("crashing", "crash")
@@ -43,7 +47,7 @@ FULL = job("full", "full")
 SLOW = [job(f"slow{number}", "slow") for number in range(5)]
 
 ENDS = {
-    **dict.fromkeys([*DONE, *SLOW, *HUNGRY, KILLED, AFTER_KILLED], Ended.DONE),
+    **dict.fromkeys([*DONE, *SLOW, *HUNGRY, FOREWARNED, KILLED, AFTER_KILLED], Ended.DONE),
     POISONED: Ended.REFUSED,
     AFTER_POISONED: Ended.WAITING,
     AFTER_THAT: Ended.WAITING,
@@ -82,6 +86,7 @@ def ended(tmp_path_factory: pytest.TempPathFactory, farm_python: Path, said: lis
     """The first farm, run to its end."""
     folder = tmp_path_factory.mktemp("workflow")
     farm = stub_farm(folder / "a 'farm' {of} $voices")
+    write_died(Died(FOREWARNED.id, 2, Ended.MEMORY, "It took more.", "n1", 1), farm.places.died(FOREWARNED.id))
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("STUB_LOG", str(farm.log))
         patch.setenv("HOME", str(folder / "home"))
@@ -107,15 +112,15 @@ def test_progress_is_told_when_jobs_end(ended: StubFarm, said: list[str]) -> Non
     assert said[-1] == f"{len(ENDS)} of {len(ENDS)} jobs done, {bad} failed"
 
 
-def test_job_runs_alone_when_it_is_tried_again(ended: StubFarm) -> None:
+def test_job_runs_alone_when_it_is_tried_again_or_died_for_memory_before(ended: StubFarm) -> None:
     def overlap(first: Job, second: Job) -> bool:
         return spans[first][0] < spans[second][1] and spans[second][0] < spans[first][1]
 
     outcomes = {one: ended.outcome(one) for one in ENDS}
     spans = {one: (found.started_s, found.started_s + found.wall_s) for one, found in outcomes.items()}
     assert any(overlap(first, second) for first in SLOW for second in SLOW if first != second)
-    for again in TRIES:
-        assert not [other.voice for other in ENDS if other != again and overlap(again, other)]
+    for alone in [*TRIES, FOREWARNED]:
+        assert not [other.voice for other in ENDS if other != alone and overlap(alone, other)]
 
 
 def test_nothing_is_written_beside_the_farm(ended: StubFarm) -> None:
