@@ -27,6 +27,7 @@ from farm.places import FarmPlaces
 from farm.pruning import Standing, prune, standing_of
 from rknn_tts.build_step import GB, MEMORY_SHARE
 from rknn_tts.catalogue import Catalogued, catalogue_folder, check_replaced, extra_of, fault_of
+from rknn_tts.farm_changed import disown_changed
 from rknn_tts.farm_jobs import Planned, plan_of
 from rknn_tts.farm_places import Profile, check_output, only_farm, profile_at
 from rknn_tts.farm_preparing import add_extras, farm_python, fetch_packages, make_converters, use_whole_paths
@@ -142,6 +143,7 @@ def _run(
             standing = NOTHING_AT_HAND
         write_plan(plan, places.plan)
         code = _work(request, planned, standing, places, profile, say)
+        _disown(request, matrix, plan, standing, places)
         done = catalogue_folder(places.output, against, say)
     except KeyboardInterrupt:
         return _interrupted(request, plan, places, standing, start_s)
@@ -174,6 +176,17 @@ def _work(
         )
     finally:
         _learn(planned.plan, places, _outcomes(planned.plan, places, standing), say)
+
+
+def _disown(request: Request, matrix: Matrix, plan: Plan, standing: Standing, places: FarmPlaces) -> None:
+    """See that nothing which this run made of a checkpoint that changed meanwhile counts as done."""
+    if len(standing.at_hand) == len(plan.jobs):
+        return
+    try:
+        now = plan_of(matrix, read_known(places.digests), force=request.force)
+    except UserInput:  # the checkpoints are gone, and what they were is built
+        return
+    disown_changed(plan, now.plan, standing.at_hand, places)
 
 
 def _learn(plan: Plan, places: FarmPlaces, outcomes: Mapping[str, JobOutcome], say: Say) -> None:

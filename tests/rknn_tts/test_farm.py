@@ -161,6 +161,27 @@ def test_what_did_not_go_well_is_tried_again(tmp_path: Path, workflow: Workflow)
     assert {job.voice for job in workflow.ran} == {"a"}
 
 
+def test_a_checkpoint_that_changes_meanwhile_is_done_again_when_it_is_back(tmp_path: Path, workflow: Workflow) -> None:
+    asked = request(tmp_path)
+    voice = tmp_path / "voices/b.onnx"
+    original = voice.read_text()
+
+    def change(job: Job) -> Ended:
+        voice.write_text("another voice")
+        return Ended.DONE
+
+    workflow.ends = change
+    report, _ = said(asked)
+    assert report.exit_code == 1
+    assert f"{voice}: changed while the farm ran; run it again." in text(report)
+    voice.write_text(original)
+    workflow.ran.clear()
+    workflow.ends = lambda job: Ended.DONE
+    report, _ = said(asked)
+    assert report.exit_code == 0
+    assert {job.voice for job in workflow.ran} == {"b"}
+
+
 @pytest.mark.parametrize(
     ("ended", "code"),
     [(Ended.DONE, 0), (Ended.REFUSED, 2), (Ended.FAILED, 1), (Ended.MEMORY, 1), (Ended.DISK, 1), (None, 1)],
