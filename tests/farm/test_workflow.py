@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,9 @@ HUNGRY = [job("hungry", "eat"), job("hungrier", "eat")]
 FOREWARNED = job("forewarned", "eat")
 """It died for memory in an earlier run, whose note is there."""
 
+LARGE = replace(job("large", kind=Kind.COMPILE), stage="unmeasured", checkpoint_bytes=10**9)
+"""It is expected to take more than the machine has: 25 GB, by the size of its checkpoint."""
+
 KILLED = job("killed", "kill-runner")
 AFTER_KILLED = job("killed", kind=Kind.COMPILE, needs=[KILLED])
 CRASHING = job("crashing", "crash")
@@ -47,7 +51,7 @@ FULL = job("full", "full")
 SLOW = [job(f"slow{number}", "slow") for number in range(5)]
 
 ENDS = {
-    **dict.fromkeys([*DONE, *SLOW, *HUNGRY, FOREWARNED, KILLED, AFTER_KILLED], Ended.DONE),
+    **dict.fromkeys([*DONE, *SLOW, *HUNGRY, FOREWARNED, LARGE, KILLED, AFTER_KILLED], Ended.DONE),
     POISONED: Ended.REFUSED,
     AFTER_POISONED: Ended.WAITING,
     AFTER_THAT: Ended.WAITING,
@@ -121,6 +125,10 @@ def test_job_runs_alone_when_it_is_tried_again_or_died_for_memory_before(ended: 
     assert any(overlap(first, second) for first in SLOW for second in SLOW if first != second)
     for alone in [*TRIES, FOREWARNED]:
         assert not [other.voice for other in ENDS if other != alone and overlap(alone, other)]
+
+
+def test_job_may_take_what_the_machine_has_when_it_is_expected_to_take_more(ended: StubFarm) -> None:
+    assert [line.words[2] for line in ended.lines("start", LARGE.voice)] == [f"{MACHINE_MB / 1000:.3f}"]
 
 
 def test_nothing_is_written_beside_the_farm(ended: StubFarm) -> None:
