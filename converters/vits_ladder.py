@@ -125,7 +125,7 @@ def roles_of(options: StageOptions) -> tuple[str, ...]:
 def with_default_windows(stage: str, options: StageOptions, target: str | None) -> StageOptions:
     """`options`, with the ladder of `stage` ("piper.decoder") for `target` where they ask for no window at all."""
     asked = (options.windows, options.context, *(getattr(options, name) for name in _OF_ONE))
-    if any(value not in (None, False) for value in asked):
+    if any(value is not None and value is not False for value in asked):  # 0 is a window, which is refused
         return options
     ladders = default_windows()[stage]
     return replace(options, windows=ladders.get(target or _DEFAULT, ladders[_DEFAULT]))

@@ -81,6 +81,15 @@ def run_workflow(
     return process.returncode
 
 
+def last_line(log: Path) -> str:
+    """The last line in the file `log` that says something; "" where none does."""
+    try:
+        lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return ""
+    return next((line.strip() for line in reversed(lines) if line.strip()), "")
+
+
 def workflow_command(
     places: FarmPlaces, *, python: Path, cores: int | None, memory_bytes: int, profile: Path | None
 ) -> list[str]:

@@ -18,7 +18,7 @@ from engine.memory import available_bytes
 from farm.catalogue import exit_code_of
 from farm.catalogue_file import read_catalogue
 from farm.jobs import Kind, Plan, write_plan
-from farm.launch import run_workflow
+from farm.launch import last_line, run_workflow
 from farm.matrix import Matrix, read_matrix
 from farm.measured import SEED, brought_up_to_date, read_table, write_table
 from farm.outcomes import Ended, JobOutcome, read_outcome
@@ -287,6 +287,8 @@ def _report(
         run = replace(run, log=str(places.workflow_log))
     error = fault_of(done.catalogue)
     if error is not None and code != EXIT_DONE:
-        error = f"{error} What Snakemake said is in {places.workflow_log}."
+        begun = any(places.outcome(job.id).exists() for job in plan.jobs if job.id not in standing.at_hand)
+        at_last = "" if begun else f", at last: `{last_line(places.workflow_log):.200}`"
+        error = f"{error} What Snakemake said is in {places.workflow_log}{at_last}."
     outcome = replace(NOTHING, files=tuple(map(str, done.files)))
     return Report(request, exit_code_of(done.catalogue), error, outcome, extra={FARM: run, **extra_of(done)})

@@ -117,7 +117,15 @@ def test_default_ladders_are_of_known_targets_and_serve_the_shortest_utterance_e
 
 
 @pytest.mark.parametrize(
-    "options", [{"window": 256}, {"context": 24}, {"decoder_mask": True}, {"no_decoder_mask": True}, {"windows": "300"}]
+    "options",
+    [
+        {"window": 256},
+        {"window": 0},
+        {"context": 24},
+        {"decoder_mask": True},
+        {"no_decoder_mask": True},
+        {"windows": "300"},
+    ],
 )
 def test_default_ladder_is_left_out_when_any_window_is_asked_for(options: dict[str, Any]) -> None:
     asked = StageOptions(**options)

@@ -43,6 +43,7 @@ class Workflow:
         asked: what it was called with the last time.
         code: Snakemake's exit code.
         error: what it raises behind the first job.
+        log: what Snakemake says.
     """
 
     ran: list[Job] = field(default_factory=list)
@@ -50,9 +51,11 @@ class Workflow:
     ends: Callable[[Job], Ended | None] = lambda job: Ended.DONE
     code: int = 0
     error: BaseException | None = None
+    log: str = ""
 
     def __call__(self, places: FarmPlaces, **asked: Any) -> int:
         self.asked = asked
+        places.workflow_log.write_text(self.log)
         for job in read_plan(places.plan).jobs:
             if not places.outcome(job.id).exists() and (ended := self.ends(job)):
                 self.ran.append(job)
@@ -200,6 +203,14 @@ def test_exit_code_says_how_the_worst_ended(tmp_path: Path, workflow: Workflow, 
         assert "export      2               0     1  1 lost\n" in shown
         assert report.error is not None
         assert report.error.endswith(f"What Snakemake said is in {tmp_path}/out/.farm/snakemake.log.")
+
+
+def test_what_snakemake_said_at_last_is_told_when_no_job_was_begun(tmp_path: Path, workflow: Workflow) -> None:
+    workflow.ends, workflow.code, workflow.log = lambda job: None, 1, "usage: ...\nno such executor: tractor\n\n"
+    report, _ = said(request(tmp_path))
+    assert report.exit_code == 1
+    assert report.error is not None
+    assert report.error.endswith("/.farm/snakemake.log, at last: `no such executor: tractor`.")
 
 
 def test_a_checkpoint_that_is_none_is_told_of_and_the_rest_is_built(tmp_path: Path, workflow: Workflow) -> None:
