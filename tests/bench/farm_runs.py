@@ -45,6 +45,10 @@ print('{"schema": "rknn-tts/result/1", "exit_code": 0, "error": null, "files": [
 """
 """Prints what a command of rknn-tts prints at least; as the last one it leaves a catalogue."""
 
+SEEDS = (*range(8), *range(9, 13))
+"""Of the voices. What voice 8 says has no utterance of 256 frames or little more, which the default ladder's gates ask
+for."""
+
 MEMORY_BYTES = 4 * 10**9
 """Of the machine, to jobs that do nothing: none is kept waiting for it."""
 
@@ -83,7 +87,7 @@ class FarmRun:
 def write_farm(folder: Path, voices: int) -> Path:
     """Write `voices` small voices and their matrix into the new `folder`; the matrix."""
     (folder / "voices").mkdir(parents=True)
-    for seed in range(voices):
+    for seed in SEEDS[:voices]:
         write_voice(folder / "voices" / f"voice{seed}.onnx", Recipe(seed=seed))
     (folder / "matrix.toml").write_text(MATRIX, encoding="utf-8")
     return folder / "matrix.toml"
