@@ -9,12 +9,10 @@ from dataclasses import dataclass, replace
 
 from contracts.manifest import Manifest
 from contracts.quantisation import FP16
+from contracts.thresholds import simulator_db
 from contracts.verdicts import Measurement, Status, Verdict
 from cost.emission import emission_of
 from farm.catalogue import EngineCost, EngineEntry, EngineMeasured, VerdictCounts
-
-SIMULATOR = "simulator"
-"""The gate whose ratio stands in the catalogue, or the beginning of the names of several (gates.simulator)."""
 
 BUILD_WALL, BUILD_CPU, BUILD_MEMORY = "build.wall", "build.cpu", "build.peak_memory"
 """Measurements of a build, in its manifest: seconds, seconds, MB."""
@@ -71,18 +69,6 @@ def entry_of(manifest: Manifest, standing: Standing) -> EngineEntry:
         job=standing.job,
         measured=_measured(manifest, standing.node),
     )
-
-
-def simulator_db(verdicts: Iterable[Verdict]) -> float | None:
-    """The least ratio that the simulator reached, of all outputs, in dB; None where it was not judged by one."""
-    found = [
-        verdict.measured
-        for verdict in verdicts
-        if (verdict.gate == SIMULATOR or verdict.gate.startswith(f"{SIMULATOR}."))
-        and verdict.unit == "dB"
-        and isinstance(verdict.measured, float)
-    ]
-    return min(found, default=None)
 
 
 def _counts(verdicts: Iterable[Verdict]) -> VerdictCounts:

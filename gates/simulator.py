@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from contracts.thresholds import SIMULATOR
 from contracts.verdicts import Verdict, failure
 from gates.padding import without_padding
 from gates.snr import compare_outputs, verdict_of, worst
 
-GATE = "simulator"
+GATE = SIMULATOR
 
 BY_ONNXRUNTIME, BY_ORIGINAL = "onnxruntime", "the unpatched original"
 """Where references come from, for sentences."""

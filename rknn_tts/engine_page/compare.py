@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from contracts.manifest import Manifest
+from contracts.thresholds import simulator_db
 from contracts.verdicts import Status, Verdict
-from gates.simulator import GATE as SIMULATOR
 from rknn_tts.blocks import Notice, Row, Table, Tone
 from rknn_tts.engine_page.elements import Element, Linked, Section
 from rknn_tts.engine_page.figures import Bar, bar_figure
@@ -52,18 +52,6 @@ def comparison_sections(subjects: Sequence[Subject], anchors: Sequence[str], set
         blocks = tuple(block for name, shared in told for block in (Notice("set", name), *together_blocks(shared)))
         sections.append(Section("together", "In one process", blocks))
     return sections
-
-
-def simulator_db(verdicts: Iterable[Verdict]) -> float | None:
-    """The least ratio that the simulator reached, of all outputs; None where it was not judged by one."""
-    found = [
-        verdict.measured
-        for verdict in verdicts
-        if (verdict.gate == SIMULATOR or verdict.gate.startswith(f"{SIMULATOR}."))
-        and verdict.unit == "dB"
-        and isinstance(verdict.measured, float)
-    ]
-    return min(found, default=None)
 
 
 def _table(subjects: Sequence[Subject], anchors: Sequence[str]) -> Iterator[Element]:

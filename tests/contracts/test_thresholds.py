@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from contracts.thresholds import SIMULATOR, SIMULATOR_DB
+from contracts.thresholds import SIMULATOR, SIMULATOR_DB, simulator_db
+from contracts.verdicts import Verdict, at_least, failure, passed
 
 SIGNAL = np.random.default_rng(1).standard_normal(100_000)
 
@@ -29,3 +30,18 @@ def test_simulator_threshold_has_the_name_of_its_gate(pytestconfig: pytest.Confi
     page = (pytestconfig.rootpath / "docs" / "gates.md").read_text(encoding="utf-8")
     (row,) = [line for line in page.splitlines() if line.startswith(f"| `{SIMULATOR}` |")]
     assert f">= {SIMULATOR_DB:g} dB" in row
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "db"),
+    [
+        ((), None),
+        ((at_least("simulator", 41.0, 40.0, "dB"),), 41.0),
+        ((at_least("simulator.a", 61.0, 40.0, "dB"), at_least("simulator.b", 39.0, 40.0, "dB")), 39.0),
+        ((at_least("simulators", 1.0, 40.0, "dB"), at_least("fp32.whole", 99.0, 95.0, "dB")), None),
+        ((failure("simulator", "It did not run."), passed("simulator.count", measured=3.0, unit="outputs")), None),
+        ((at_least("simulator", math.inf, 40.0, "dB"),), math.inf),
+    ],
+)
+def test_simulator_ratio_is_the_least_of_all_outputs(verdicts: tuple[Verdict, ...], db: float | None) -> None:
+    assert simulator_db(verdicts) == db

@@ -4,25 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from farm.jobs import Job, Kind
+from farm.jobs import Kind
 from farm.learning import learnt
 from farm.outcomes import Ended, JobOutcome, MadeFile
 from farm.rows import Row, Table
+from tests.farm.piper_job import COMPILE as JOB
 
-JOB = Job(
-    id="compile-1",
-    kind=Kind.COMPILE,
-    commands=(),
-    folder="rk3588/joe",
-    needs=("export-1",),
-    family="piper",
-    stage="decoder",
-    voice="joe",
-    width="",
-    target="rk3588",
-    toolkit="2.3.2",
-    checkpoint_bytes=63_201_294,
-)
 DONE = JobOutcome(
     job=JOB.id,
     ended=Ended.DONE,

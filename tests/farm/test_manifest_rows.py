@@ -7,27 +7,15 @@ import pytest
 
 from contracts.manifest import EngineFile, Manifest, OnnxTwin, SetManifest, Toolkit, manifest_text
 from contracts.verdicts import Measurement
-from farm.jobs import Job, Kind
+from farm.jobs import Kind
 from farm.learning import brought_up_to_date
 from farm.manifest_rows import OWN_BYTES, OWN_TIMES, from_manifests
 from farm.outcomes import Ended, JobOutcome
 from farm.rows import Table
 from tests.contracts.samples import MANIFEST, SHA
+from tests.farm.piper_job import COMPILE
 
-JOB = Job(
-    id="compile-1",
-    kind=Kind.COMPILE,
-    commands=(),
-    folder="rk3588/Ærø",
-    needs=("export-1",),
-    family="piper",
-    stage="decoder",
-    voice="Ærø",
-    width="",
-    target="rk3588",
-    toolkit="2.3.2",
-    checkpoint_bytes=63_201_294,
-)
+JOB = replace(COMPILE, folder="rk3588/Ærø", voice="Ærø")
 
 
 def figures(wall_s: float, cpu_s: float, peak_mb: float) -> tuple[Measurement, ...]:

@@ -10,24 +10,11 @@ from farm.jobs import Job, Kind
 from farm.needs import LEAST_LIMIT_S, MARGIN, UNMEASURED_LIMIT_S, needs_of, needs_of_all
 from farm.rows import SEED, Row, Table, read_table
 from rknn_tts import many_budget
+from tests.farm.piper_job import COMPILE as JOB
 
 MB = 10**6
 MEDIUM, HIGH, X_LOW = 63_201_294, 113_895_201, 20_628_813
 
-JOB = Job(
-    id="compile-1",
-    kind=Kind.COMPILE,
-    commands=(),
-    folder="rk3588/joe",
-    needs=("export-1",),
-    family="piper",
-    stage="decoder",
-    voice="joe",
-    width="",
-    target="rk3588",
-    toolkit="2.3.2",
-    checkpoint_bytes=MEDIUM,
-)
 ROW = Row(
     kind=Kind.COMPILE,
     family="piper",

@@ -25,7 +25,7 @@ from farm.launch import run_workflow
 from farm.outcomes import Ended
 from tests.farm.slurm_cluster import NODES, Cluster, Record, is_installed, slurm_cluster
 from tests.farm.stub_farms import StubFarm, job, stub_farm
-from tests.vits_writer.recipe import Recipe
+from tests.farm.tiny_matrix import TINY, TINY_MATRIX
 from tests.vits_writer.voice import write_voice
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -40,18 +40,7 @@ JOBS = [TWICE, LOST, HUNGRY]
 MADE_ON, KEPT_FOR = NODES
 """Where the engine was made first, and so where it is to be made again."""
 
-TINY = Recipe(flows=1, flow_layers=1, strides=(2, 2), decoder=4, resblock_kernels=(3,))
 TARGETS = ("rk3588", "rk3566")
-MATRIX = """
-output = "out"
-targets = ["rk3588", "rk3566"]
-pages = false
-twice = 0
-[[voices]]
-family = "piper"
-checkpoints = ["voices/*.onnx"]
-widths = [{window = 109}]
-"""
 
 
 @dataclass(frozen=True)
@@ -116,7 +105,7 @@ def run(tmp_path_factory: pytest.TempPathFactory, farm_python: Path) -> Iterator
 def _matrix(folder: Path) -> Path:
     (folder / "voices").mkdir(parents=True)
     write_voice(folder / "voices" / "a.onnx", TINY)
-    (folder / "m.toml").write_text(MATRIX, encoding="utf-8")
+    (folder / "m.toml").write_text(TINY_MATRIX, encoding="utf-8")
     return folder / "m.toml"
 
 

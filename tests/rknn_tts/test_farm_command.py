@@ -11,21 +11,8 @@ import pytest
 
 from engine.cache import CACHE_FOLDER
 from rknn_tts.cli import run
-from tests.vits_writer.recipe import Recipe
+from tests.farm.tiny_matrix import TINY, TINY_MATRIX
 from tests.vits_writer.voice import write_voice
-
-TINY = Recipe(flows=1, flow_layers=1, strides=(2, 2), decoder=4, resblock_kernels=(3,))
-
-MATRIX = """
-output = "out"
-targets = ["rk3588", "rk3566"]
-pages = false
-twice = 0
-[[voices]]
-family = "piper"
-checkpoints = ["voices/*.onnx"]
-widths = [{window = 109}]
-"""
 
 
 def farm(folder: Path, capsys: pytest.CaptureFixture[str]) -> tuple[int, dict[str, Any]]:
@@ -42,7 +29,7 @@ def test_farm_builds_all_but_what_is_poisoned_and_does_nothing_the_second_time(
     for number, name in enumerate(("a", "b[1] é")):
         write_voice(folder / f"voices/{name}.onnx", replace(TINY, seed=number))
     (folder / "voices/bad.onnx").write_text("no ONNX")
-    (folder / "m.toml").write_text(MATRIX)
+    (folder / "m.toml").write_text(TINY_MATRIX)
     monkeypatch.setenv(CACHE_FOLDER, str(tmp_path / "cache"))
 
     code, told = farm(folder, capsys)
