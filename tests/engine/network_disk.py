@@ -1,6 +1,6 @@
 """A disk that behaves as one of a file server does on one of its nodes (NFS), as far as that can be had without one.
 
-Rules after nfs(5), rename(2), renameat2(2) and fs/nfs/dir.c of Linux 6.1:
+Rules after nfs(5), rename(2), renameat2(2) and fs/nfs/dir.c:
 - two names cannot be exchanged (EINVAL);
 - a name that the node did not find is missing until the node opens or changes the folder it stands in;
 - a file that is removed while it is open on the node stays as `.nfs...`, so its folder cannot be removed.
