@@ -1,13 +1,15 @@
 """Snakemake, with the executor of farm/executors among those that it finds; the words are Snakemake's own.
 
-    python -E -s farm/snakemake_main.py WORDS...
+    python -E -s farm/snakemake_main.py [-m snakemake] WORDS...
 
+With `-m snakemake` it is the Snakemake of a job on a cluster's node, which executors start as `PYTHON -m snakemake`.
 Snakemake looks for executors on the path, of which the variables of the environment are no part here.
 """
 
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import stat
 import sys
@@ -17,14 +19,20 @@ from typing import Any
 
 EXECUTORS = Path(__file__).resolve().parent / "executors"
 
+OF_A_JOB = ["-m", "snakemake"]
+
 
 def main() -> None:
     """Runs Snakemake, which ends the process."""
     from snakemake.cli import main as snakemake
 
-    # A script's background job has it ignored, and we would inherit that: no interrupt would reach Snakemake.
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    _end_with_who_started_us()
+    if sys.argv[1:3] == OF_A_JOB:
+        del sys.argv[1:3]
+    else:
+        # A script's background job has it ignored, and we would inherit that: no interrupt would reach Snakemake.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        _end_with_who_started_us()
+    _quote_python()
     _count_what_retries_ask_for()
     _look_again_once()
     snakemake()
@@ -47,6 +55,23 @@ def _end_with_who_started_us() -> None:
         os.killpg(os.getpgrp(), signal.SIGINT)
 
     threading.Thread(target=watch, daemon=True).start()
+
+
+def _quote_python() -> None:
+    """Makes what executors start on other machines this program, by a path that may have blanks.
+
+    Snakemake 9.27.1 writes the path of its Python into a shell's command as it is (spawn_jobs.py, `get_executable`).
+    """
+    from snakemake_executor_plugin_slurm_jobstep import Executor as JobStep
+    from snakemake_interface_executor_plugins.executors.remote import RemoteExecutor
+
+    words = [sys.executable, "-E", "-s", str(Path(__file__).resolve())]
+
+    def quoted(executor: Any) -> str:
+        return shlex.join(words)
+
+    RemoteExecutor.get_python_executable = quoted
+    JobStep.get_python_executable = quoted
 
 
 def _count_what_retries_ask_for() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import subprocess
 import time
@@ -71,3 +72,32 @@ def test_scheduler_looks_again_once_when_many_ask_for_it(farm_python: Path) -> N
         [str(farm_python), "-E", "-s", "-c", LOOKS, str(SNAKEMAKE.parent)], capture_output=True, text=True, check=True
     )
     assert done.stdout.splitlines() == ["True False"] * 2
+
+
+STARTS = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import snakemake_main
+from snakemake_executor_plugin_slurm_jobstep import Executor
+from snakemake_interface_executor_plugins.executors.remote import RemoteExecutor
+snakemake_main._quote_python()
+print(RemoteExecutor.get_python_executable(None))
+print(Executor.get_python_executable(None))
+"""
+
+
+def test_what_nodes_start_is_this_program_when_its_path_has_a_blank(tmp_path: Path, farm_python: Path) -> None:
+    """A shell reads it as executors write it: `PYTHON -m snakemake WORDS`."""
+    here = tmp_path / "a checkout"
+    here.symlink_to(farm_python.parent.parent)
+    python = here / "bin" / farm_python.name
+    told = subprocess.run(
+        [str(python), "-E", "-s", "-c", STARTS, str(SNAKEMAKE.parent)], capture_output=True, text=True, check=True
+    ).stdout.splitlines()
+    assert len(told) == 2
+    for line in told:
+        done = subprocess.run(
+            ["sh", "-c", f"{line} -m snakemake --version"], capture_output=True, text=True, check=True
+        )
+        assert shlex.split(line)[0] == str(python)
+        assert done.stdout.startswith("9.")
