@@ -10,8 +10,9 @@ space above a ceiling is taken first, and the kernel hands out the highest that 
 opened below a ceiling likewise. All this holds with address randomisation too. What the call allocates then follows
 from its arguments and the library alone. glibc gives a new thread a new heap, but for one that an ended thread left:
 those are given to threads that wait. One thing is left to chance: where several threads have ended at the same time,
-the new heap begins with one block more now and then (seen in a trial, in no build). The rest is set in the environment (`engine.converter`): a freed block goes back
-to the heap it came from, and what is large enough for a mapping of its own does not change as the process grows older.
+the new heap begins with one block more now and then (seen in a trial, in no build). The rest is set in the environment
+(`engine.converter`): a freed block goes back to the heap it came from, and what is large enough for a mapping of its
+own does not change as the process grows older.
 
 The worker imports this by path, in the converter environment, so it imports nothing of this project.
 """
