@@ -56,6 +56,12 @@ def test_addresses_are_the_same_whatever_the_process_did_before() -> None:
     assert {name: text for name, text in told.items() if text != told["nothing"]} == {}
 
 
+def test_no_heap_of_an_ended_thread_is_used_when_several_end_at_the_same_time() -> None:
+    addresses, noted = json.loads(run("ended_threads(1); ended_threads(7)\n" + SHOW).stdout)
+    assert noted == [True]
+    assert all(CALL_CEILING - SPAN_BYTES < address < CALL_CEILING for address in addresses)
+
+
 NO_SUCH_MEMORY = {
     "limited": "resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))\n",
     "handed out upwards": """
